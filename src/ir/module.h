@@ -1,0 +1,294 @@
+// A bound tile program: parameters are constants, names are resolved, types are checked.
+//
+// One Module type serves every level of lowering; verify.h says which statements may appear at
+// which. The text form of the language lives in syntax.h; bind.h makes a Module of it and unparse.h
+// turns a Module back into text.
+#ifndef TILEJIT_IR_MODULE_H_
+#define TILEJIT_IR_MODULE_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "base/dtype.h"
+#include "base/status.h"
+#include "ir/expr.h"
+
+namespace tl {
+
+enum class Level : uint8_t {
+  kTile,    // what the author wrote, parameters bound
+  kThread,  // scalar statements of one thread: flat loads and stores, barriers
+};
+
+// ---- Variables -------------------------------------------------------------------------------
+
+enum class VarRole : uint8_t {
+  kDim,        // dynamic dim, an argument of the launch
+  kStride,     // dynamic stride, an argument of the launch, in elements
+  kScalar,     // runtime scalar argument
+  kGrid,       // index of a grid axis, or a variable of a split axis
+  kLoop,       // loop or element index
+  kLet,        // assigned once per entry of its scope
+  kMutable,    // alloc_var: assigned many times, one value per thread block
+  kGroup,      // g of `on g in n`
+  kThread,     // level Thread: index of the thread in its team
+};
+
+struct Var {
+  std::string name;
+  ScalarType type;
+  VarRole role;
+  DType dtype;  // kScalar, kMutable: declared type; values are rounded to it when stored
+  Span span;
+};
+
+// ---- Buffers ---------------------------------------------------------------------------------
+
+enum class Scope : uint8_t {
+  kGlobal,       // tensor in device memory
+  kShared,       // tile shared by the block
+  kFragment,     // tile in the registers of the block (or of one group inside `on g`)
+  kLocal,        // small array private to each thread (to each iteration inside `parallel`)
+  kChannel,      // FIFO of tiles between groups
+};
+
+enum class BufferRole : uint8_t { kIn, kOut, kInOut, kWorkspace, kTile, kReducer };
+
+enum class ReduceOp : uint8_t { kSum, kMax, kMin, kAbsMax, kProd, kAny, kAll };
+// Value a reduction starts from: 0, -inf (lowest int), +inf, 0, 1, false, true.
+double Identity(ReduceOp op, DType t);
+
+struct Buffer {
+  std::string name;
+  Span span;
+  Scope scope = Scope::kGlobal;
+  BufferRole role = BufferRole::kTile;
+  DType dtype = DType::kF32;
+
+  // Tiles: extents. Channels: extents of one message.
+  std::vector<int64_t> extents;
+
+  // Global tensors: extents and strides (both in elements, one per dim) as expressions of dims,
+  // dynamic strides and literals. Contiguous tensors have the product expressions here.
+  std::vector<ExprRef> shape;
+  std::vector<ExprRef> strides;
+  // `prepacked[r, c]`: the last two dims are stored as row-major tiles of r×c, the tiles row-major,
+  // edges padded; empty otherwise. See TensorOffset in address.h.
+  std::vector<int64_t> packed;
+  bool is_const = false;  // no earlier kernel in the stream writes it
+
+  ReduceOp reduce_op = ReduceOp::kSum;  // role kReducer
+  int64_t depth = 1;                    // channels
+  int64_t boxes = 0;                    // annotation `boxes=64`: loaded in boxes of that many columns; 0: unset
+
+  int rank() const { return static_cast<int>(scope == Scope::kGlobal ? shape.size() : extents.size()); }
+  int64_t num_elements() const {  // tiles only
+    int64_t n = 1;
+    for (int64_t e : extents) n *= e;
+    return n;
+  }
+};
+
+// A tile-shaped window into a buffer. Element c of the window is buffer element
+// offset + sum over tile dims i of c[i] along buffer dim dims[i]; every other buffer dim stays at its
+// offset. A whole tile has offsets 0 and dims 0,1,2...
+struct Region {
+  BufferId buffer = kNoId;
+  std::vector<ExprRef> offset;   // one per buffer dim, int
+  std::vector<int> dims;         // one per tile dim, ascending
+  std::vector<int64_t> extents;  // one per tile dim
+  Span span;
+
+  int rank() const { return static_cast<int>(extents.size()); }
+  int64_t num_elements() const {
+    int64_t n = 1;
+    for (int64_t e : extents) n *= e;
+    return n;
+  }
+};
+
+// ---- Statements ------------------------------------------------------------------------------
+
+struct Stmt;
+using StmtRef = std::shared_ptr<const Stmt>;
+using Block = std::vector<StmtRef>;
+
+enum class StoreOp : uint8_t { kSet, kAdd, kSub, kMul, kDiv, kMin, kMax };
+enum class AtomicOp : uint8_t { kAdd, kMax, kMin };
+enum class GemmPolicy : uint8_t { kSquare, kFullRow, kFullCol };
+enum class GemmPrecision : uint8_t { kExact, kTF32 };  // f32 operands: full products, or tf32-rounded operands
+enum class LoopKind : uint8_t { kSerial, kUnrolled, kVectorized, kPipelined };
+
+// -- both levels
+struct Let { VarId var; ExprRef value; };
+struct Assign { VarId var; ExprRef value; };  // var of role kMutable
+// Enters a tile into scope. Its elements are undefined (poisoned) until written; a reducer starts at
+// its identity. Executed again, it is undefined again.
+struct Alloc { BufferId buffer; };
+// One element: inside `parallel`, or of a local array, or (level Thread) anywhere. Index as in Load.
+struct Store { BufferId buffer; std::vector<ExprRef> index; StoreOp op; ExprRef value; };
+struct AtomicElement { AtomicOp op; BufferId buffer; std::vector<ExprRef> index; ExprRef value; };
+// for var = begin; var < end; ++var; `down` runs the same values backwards. The number of trips may
+// be 0 or negative (no trip).
+struct For {
+  LoopKind kind;
+  VarId var;
+  ExprRef begin, end;
+  bool down = false;
+  int stages = 1;  // kPipelined; 0 and 1: no overlap
+  Block body;
+};
+struct If { ExprRef cond; Block then_body, else_body; };
+
+// -- level Tile
+// dst = src, elementwise (transpose: dst[i,j] = src[j,i]). A global source reads 0 out of bounds, a
+// global destination drops out-of-bounds elements. `rows` (may be null) limits tile dim 0 of the
+// global side the same way. dtypes convert with rounding.
+struct Copy { Region src, dst; ExprRef rows; bool transpose = false; };
+struct Fill { Region dst; ExprRef value; };  // `clear` is fill 0; a reducer takes any value
+// c (+)= op(a) * op(b); op transposes where asked. c's dtype is the accumulator: f32, f64 or i32.
+struct Gemm {
+  Region a, b, c;
+  bool transpose_a = false, transpose_b = false, clear = false;
+  GemmPolicy policy = GemmPolicy::kSquare;
+  GemmPrecision precision = GemmPrecision::kExact;
+};
+// dst = op over dim of src (clear), else dst = op(dst, op over dim of src). dst has src's extents
+// without dim.
+struct Reduce { ReduceOp op; Region src, dst; int dim; bool clear = false; };
+// Index of the largest element along dim (first one wins; NaN never wins); dst is an int tile.
+struct ArgMax { Region src, dst; int dim; };
+struct CumSum { Region src, dst; int dim; bool reverse = false; };  // inclusive; dst may be src
+struct Finish { BufferId reducer; };  // afterwards the reducer reads as a fragment
+struct Atomic { AtomicOp op; Region src, dst; };  // dst global; out-of-bounds elements dropped
+// Every combination of the vars, in no particular order: iterations must not depend on each other.
+// The body holds Let, Store, AtomicElement, If, serial For, Alloc of locals.
+struct Parallel { std::vector<VarId> vars; std::vector<int64_t> extents; Block body; };
+struct OnGroup { VarId var; int count; Block body; };
+// Replays the body as of `distance` iterations ago; see docs/tile-ir.md.
+struct Lag { int distance; Block body; };
+struct InTurn { bool enabled; Block body; };
+struct Send { Region src; BufferId channel; };
+struct Recv { BufferId channel; Region dst; };
+
+// -- level Thread
+enum class Team : uint8_t { kBlock, kGroup };  // all threads of the block, or of this thread's group
+// The team's threads share the iterations 0..extent-1: thread t runs t, t+size, ... A team of one
+// thread (CPU) runs all of them; the innermost such loop there is a vector loop: its iterations are
+// independent.
+struct ThreadFor { Team team; VarId var; ExprRef extent; Block body; };
+struct Barrier { Team team; };
+// Runs on the first thread of every team only.
+struct OnFirstThread { Team team; Block body; };
+// Blocks until channel `channel` has a free slot / a message for this group, and steps the ring:
+// between Acquire and Release the Thread code addresses the slot by `slot` (a fresh var, int).
+struct ChannelAcquire { BufferId channel; bool send; VarId slot; };
+struct ChannelRelease { BufferId channel; bool send; };
+
+struct Stmt {
+  using Node = std::variant<Let, Assign, Alloc, Store, AtomicElement, For, If, Copy, Fill, Gemm, Reduce,
+                            ArgMax, CumSum, Finish, Atomic, Parallel, OnGroup, Lag, InTurn, Send, Recv,
+                            ThreadFor, Barrier, OnFirstThread, ChannelAcquire, ChannelRelease>;
+  Node node;
+  Span span;
+  int id = 0;  // number of the statement in program order, from 1; 0: made by a pass
+};
+
+template <typename T>
+const T* As(const StmtRef& s) { return std::get_if<T>(&s->node); }
+
+template <typename T>
+StmtRef MakeStmt(T node, Span span = {}, int id = 0) {
+  return std::make_shared<const Stmt>(Stmt{std::move(node), span, id});
+}
+
+// ---- Launches --------------------------------------------------------------------------------
+
+struct GridAxis { VarId var; ExprRef extent; };
+
+// `segment (item, begin, end, part, whole) in split(item in items: count, parts)`: the concatenation
+// of items' count(item) units is cut into `parts` nearly equal runs (run p is units
+// [p*total/parts, (p+1)*total/parts)); block p walks the pieces of its run in order. A piece covers
+// units [begin, end) of `item`; its workspace slot is part = item + p, unique and below items + parts;
+// `whole` says that it is all of the item. Items with count <= 0 have no piece.
+struct SplitAxis {
+  VarId item, begin, end, part, whole;
+  ExprRef items;  // number of items
+  ExprRef count;  // of var `item`; may load from global int tensors
+  ExprRef parts;  // number of runs, >= 1
+};
+
+enum class Order : uint8_t { kRow, kCol, kLongest };
+enum class Producer : uint8_t { kAuto, kWarp, kSelf };
+
+struct Launch {
+  std::vector<GridAxis> axes;  // axis 0 varies fastest
+  std::optional<SplitAxis> split;  // slowest axis: its extent is split->parts
+  bool persistent = false;
+  int groups = 1;
+  int threads = 0;  // 0: the target decides
+  Order order = Order::kRow;
+  int panel = 0;       // `order=row(8)`: tiles per panel; 0: plain
+  VarId longest = kNoId;  // order=longest(m)
+  Producer producer = Producer::kAuto;
+  std::vector<int> cluster;  // per axis, empty: none
+  Block body;
+  Span span;
+};
+
+// ---- Inputs ----------------------------------------------------------------------------------
+
+// What a valid input holds; checks, benchmarks and tuning generate from it. Default: floats uniform
+// in [-1, 1], ints uniform in [0, 8], bools fair.
+enum class InitKind : uint8_t {
+  kUniform,      // lo, hi; ints inclusive
+  kNormal,       // mean, deviation
+  kConstant,     // value
+  kOffsets,      // total: sorted along the last dim, first 0, last total
+  kPermutation,  // of 0..n-1 along the last dim (n = extent)
+  kPages,        // n: distinct page numbers below n
+};
+struct InitClause {
+  BufferId buffer = kNoId;  // or
+  VarId scalar = kNoId;
+  InitKind kind;
+  std::vector<ExprRef> args;
+  Span span;
+};
+
+// ---- Module ----------------------------------------------------------------------------------
+
+struct BoundParam { std::string name; std::string value; bool tuned; };
+
+struct Module {
+  std::string name;
+  Level level = Level::kTile;
+  std::vector<Var> vars;
+  std::vector<Buffer> buffers;
+
+  // The signature, each in declaration order. Dims that were given values at compile time are
+  // literals and do not appear.
+  std::vector<VarId> dims;
+  std::vector<VarId> strides;
+  std::vector<VarId> scalars;
+  std::vector<BufferId> operands;    // in, out, inout
+  std::vector<BufferId> workspaces;  // laid out one after the other, each aligned to 256 bytes
+
+  std::vector<BoundParam> params;  // parameters and tune choices, for reports
+  std::vector<InitClause> inits;
+  std::vector<Launch> launches;
+
+  const Var& var(VarId id) const { return vars[id]; }
+  const Buffer& buffer(BufferId id) const { return buffers[id]; }
+
+  VarId AddVar(std::string name, ScalarType type, VarRole role, Span span = {});
+  BufferId AddBuffer(Buffer buffer);
+};
+
+}  // namespace tl
+
+#endif  // TILEJIT_IR_MODULE_H_
