@@ -35,7 +35,7 @@ enum class VarRole : uint8_t {
   kLet,        // assigned once per entry of its scope
   kMutable,    // alloc_var: assigned many times, one value per thread block
   kGroup,      // g of `on g in n`
-  kThread,     // level Thread: index of the thread in its team
+  kThread,     // level Thread: a special index of the launch (block, thread, group, group_thread)
 };
 
 struct Var {
@@ -83,6 +83,9 @@ struct Buffer {
 
   ReduceOp reduce_op = ReduceOp::kSum;  // role kReducer
   int64_t depth = 1;                    // channels
+  // Level Thread: byte offset of the tile's storage in its block's arena; -1: not there (kLocal lives in
+  // registers or on the stack).
+  int64_t arena_offset = -1;
   int64_t boxes = 0;                    // annotation `boxes=64`: loaded in boxes of that many columns; 0: unset
 
   int rank() const { return static_cast<int>(scope == Scope::kGlobal ? shape.size() : extents.size()); }
@@ -236,6 +239,12 @@ struct Launch {
   VarId longest = kNoId;  // order=longest(m)
   Producer producer = Producer::kAuto;
   std::vector<int> cluster;  // per axis, empty: none
+  int64_t arena_bytes = 0;   // level Thread: shared memory (scratch on a CPU) of one block
+  // Level Thread: index of the block in the one-dimensional grid; `axes` are decoded from it by Lets.
+  VarId block = kNoId;
+  VarId thread = kNoId;        // index in the block, all groups
+  VarId group = kNoId;         // thread / threads-per-group
+  VarId group_thread = kNoId;  // thread % threads-per-group
   Block body;
   Span span;
 };

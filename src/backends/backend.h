@@ -1,0 +1,141 @@
+// The contract between the service and whatever can run a tile program.
+//
+// A backend turns a Module (level Tile) into source text, the text into a binary, and a binary into
+// something that can be launched. Everything it returns is self-contained bytes, so that any step's
+// result can be cached, shown to the user or carried to another machine.
+#ifndef TILEJIT_BACKENDS_BACKEND_H_
+#define TILEJIT_BACKENDS_BACKEND_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+#include "base/target.h"
+#include "ir/module.h"
+
+namespace tl {
+
+// One kernel of a binary; a program has one per `launch`.
+struct Entry {
+  std::string symbol;
+  int threads = 1;             // per block, all groups
+  int groups = 1;
+  int64_t shared_bytes = 0;    // dynamic shared memory (GPU) or scratch arena (CPU) per block
+};
+
+// Source text of a whole program.
+struct Generated {
+  std::string language;  // "cuda", "hip", "llvm", "tl"
+  std::string source;
+  std::vector<Entry> entries;   // parallel to Module::launches
+  std::vector<std::string> notes;  // choices worth a line in the report
+};
+
+struct Built {
+  std::string binary;    // cubin, code object, ELF object, program text
+  std::string assembly;  // PTX or host assembly where it comes for free, else empty
+  std::string log;       // the compiler's messages
+  std::string compiler;  // identity, as CompilerIdentity()
+};
+
+// A device that is present.
+struct DeviceInfo {
+  std::string name;      // "NVIDIA H200", "Intel(R) Xeon(R) …"
+  Target target;
+  int ordinal = 0;       // within the backend
+  int units = 0;         // multiprocessors, cores
+  int64_t memory_bytes = 0;
+  int64_t l2_bytes = 0;
+  int clock_khz = 0;
+  int memory_clock_khz = 0;
+  int driver_version = 0;  // 13000 = 13.0; 0: none
+};
+
+// The arguments of every entry of a program, in this order: operand pointers, workspace pointers, dims,
+// strides (int64), scalars as their compute type (int64 for ints and bools, float, double). params[i] points at the i-th value,
+// as cuLaunchKernel takes it; CPU entries read the same array.
+struct LaunchParams {
+  void** params = nullptr;
+  int num_params = 0;
+  void* stream = nullptr;  // CUstream; CPU: must be null (runs synchronously)
+};
+
+// A binary made ready on one device. Immutable, usable from any thread.
+class LoadedKernel {
+ public:
+  virtual ~LoadedKernel() = default;
+  // Enqueues entry number `entry` with `blocks` >= 1 blocks.
+  virtual Status Launch(int entry, int64_t blocks, const LaunchParams& params) = 0;
+  // Registers per thread, spill bytes ... of each entry, as the driver reports them: JSON object text.
+  virtual std::string Facts() const { return "{}"; }
+};
+
+// Memory and time on one device, for tl_check and tl_bench. Not on the launch path.
+class DeviceSession {
+ public:
+  virtual ~DeviceSession() = default;
+  virtual StatusOr<void*> Allocate(size_t bytes) = 0;  // at least 256-byte aligned
+  virtual void Free(void* p) = 0;
+  virtual Status CopyIn(void* device, const void* host, size_t bytes) = 0;
+  virtual Status CopyOut(void* host, const void* device, size_t bytes) = 0;
+  virtual Status Fill(void* device, uint8_t byte, size_t bytes) = 0;
+  virtual Status Synchronize() = 0;
+  virtual void* stream() = 0;  // the session's own stream
+  // Runs `enqueue` (which launches on stream()) `count` times back to back and returns the device
+  // time of all of them in nanoseconds.
+  class Enqueue { public: virtual ~Enqueue() = default; virtual Status operator()(int iteration) = 0; };
+  virtual StatusOr<double> Time(Enqueue& enqueue, int count) = 0;
+};
+
+struct GenerateOptions {
+  int64_t shared_budget = 0;  // bytes per block; 0: the target's limit
+};
+
+class Backend {
+ public:
+  virtual ~Backend() = default;
+
+  virtual std::string_view name() const = 0;  // "cuda", "cpu", "reference"
+
+  // Target for a name ("sm_90a", "H100", "cpu", "cpu:x86-64-v3"): NOT_FOUND when the name is none of this
+  // backend's. Works without a device or driver.
+  virtual StatusOr<Target> FindTarget(std::string_view name) const = 0;
+  // Names for listings and for "did you mean".
+  virtual std::vector<std::string> TargetNames() const = 0;
+
+  // Present devices. No driver: an empty list, not an error.
+  virtual StatusOr<std::vector<DeviceInfo>> Devices() = 0;
+
+  // Hash of the code generator and its prelude: part of the semantic key.
+  virtual std::string CodegenIdentity() const = 0;
+  // Name, version and build-id of the compiler that Build would use, found without loading it; NOT_FOUND
+  // when there is none. Part of the build key.
+  virtual StatusOr<std::string> CompilerIdentity() = 0;
+
+  virtual StatusOr<Generated> Generate(const Module& module, const Target& target,
+                                       const GenerateOptions& options) = 0;
+  virtual StatusOr<Built> Build(const Generated& generated, const Target& target) = 0;
+  // Assembly ("ptx", "asm", "sass") of a built program, for people.
+  virtual StatusOr<std::string> Disassemble(const Generated& generated, std::string_view binary,
+                                            const Target& target, std::string_view form) = 0;
+
+  virtual StatusOr<std::unique_ptr<LoadedKernel>> Load(std::string_view binary,
+                                                       const std::vector<Entry>& entries,
+                                                       const Module& module, int ordinal) = 0;
+  virtual StatusOr<std::unique_ptr<DeviceSession>> OpenSession(int ordinal) = 0;
+  // UNAVAILABLE/NOT_READY when `stream` is being captured into a graph: nothing may be loaded then.
+  virtual Status CheckNotCapturing(int ordinal, void* stream) { (void)ordinal; (void)stream; return absl::OkStatus(); }
+};
+
+// Each backend's constructor function, called once per context.
+std::unique_ptr<Backend> MakeReferenceBackend();
+std::unique_ptr<Backend> MakeCpuBackend();
+std::unique_ptr<Backend> MakeCudaBackend();
+
+}  // namespace tl
+
+#endif  // TILEJIT_BACKENDS_BACKEND_H_
