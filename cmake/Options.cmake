@@ -1,0 +1,27 @@
+# Flags that every target of the project gets through tl_options, and the choice of Abseil archives
+# that goes with a sanitizer.
+add_library(tl_options INTERFACE)
+target_compile_features(tl_options INTERFACE cxx_std_20)
+target_compile_options(tl_options INTERFACE
+  -Wall -Wextra -Wno-missing-field-initializers
+  $<$<BOOL:${TL_WERROR}>:-Werror>
+  -ffunction-sections -fdata-sections)
+
+set(TL_ABSL_VARIANT plain)
+if(TL_SANITIZE STREQUAL "address")
+  set(TL_ABSL_VARIANT asan)
+  # Undefined behaviour ends the test: a report that scrolls by is no failure.
+  set(tl_san -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer)
+elseif(TL_SANITIZE STREQUAL "thread")
+  set(TL_ABSL_VARIANT tsan)
+  set(tl_san -fsanitize=thread -fno-omit-frame-pointer)
+elseif(TL_SANITIZE STREQUAL "fuzzer")
+  set(tl_san -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all
+    -fno-omit-frame-pointer)
+elseif(TL_SANITIZE)
+  message(FATAL_ERROR "TL_SANITIZE is address, thread or fuzzer, not '${TL_SANITIZE}'")
+endif()
+if(TL_SANITIZE)
+  target_compile_options(tl_options INTERFACE ${tl_san})
+  target_link_options(tl_options INTERFACE ${tl_san})
+endif()
