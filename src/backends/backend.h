@@ -22,16 +22,16 @@ namespace tl {
 // One kernel of a binary; a program has one per `launch`.
 struct Entry {
   std::string symbol;
-  int threads = 1;             // per block, all groups
+  int threads = 1;  // per block, all groups
   int groups = 1;
-  int64_t shared_bytes = 0;    // dynamic shared memory (GPU) or scratch arena (CPU) per block
+  int64_t shared_bytes = 0;  // dynamic shared memory (GPU) or scratch arena (CPU) per block
 };
 
 // Source text of a whole program.
 struct Generated {
   std::string language;  // "cuda", "hip", "llvm", "tl"
   std::string source;
-  std::vector<Entry> entries;   // parallel to Module::launches
+  std::vector<Entry> entries;      // parallel to Module::launches
   std::vector<std::string> notes;  // choices worth a line in the report
 };
 
@@ -44,10 +44,10 @@ struct Built {
 
 // A device that is present.
 struct DeviceInfo {
-  std::string name;      // "NVIDIA H200", "Intel(R) Xeon(R) …"
+  std::string name;  // "NVIDIA H200", "Intel(R) Xeon(R) …"
   Target target;
-  int ordinal = 0;       // within the backend
-  int units = 0;         // multiprocessors, cores
+  int ordinal = 0;  // within the backend
+  int units = 0;    // multiprocessors, cores
   int64_t memory_bytes = 0;
   int64_t l2_bytes = 0;
   int clock_khz = 0;
@@ -55,9 +55,9 @@ struct DeviceInfo {
   int driver_version = 0;  // 13000 = 13.0; 0: none
 };
 
-// The arguments of every entry of a program, in this order: operand pointers, workspace pointers, dims,
-// strides (int64), scalars as their compute type (int64 for ints and bools, float, double). params[i] points at the i-th value,
-// as cuLaunchKernel takes it; CPU entries read the same array.
+// The arguments of every entry of a program, in this order: operand pointers, workspace pointers,
+// dims, strides (int64), scalars as their compute type (int64 for ints and bools, float, double).
+// params[i] points at the i-th value, as cuLaunchKernel takes it; CPU entries read the same array.
 struct LaunchParams {
   void** params = nullptr;
   int num_params = 0;
@@ -70,7 +70,8 @@ class LoadedKernel {
   virtual ~LoadedKernel() = default;
   // Enqueues entry number `entry` with `blocks` >= 1 blocks.
   virtual Status Launch(int entry, int64_t blocks, const LaunchParams& params) = 0;
-  // Registers per thread, spill bytes ... of each entry, as the driver reports them: JSON object text.
+  // Registers per thread, spill bytes ... of each entry, as the driver reports them: JSON object
+  // text.
   virtual std::string Facts() const { return "{}"; }
 };
 
@@ -87,7 +88,11 @@ class DeviceSession {
   virtual void* stream() = 0;  // the session's own stream
   // Runs `enqueue` (which launches on stream()) `count` times back to back and returns the device
   // time of all of them in nanoseconds.
-  class Enqueue { public: virtual ~Enqueue() = default; virtual Status operator()(int iteration) = 0; };
+  class Enqueue {
+   public:
+    virtual ~Enqueue() = default;
+    virtual Status operator()(int iteration) = 0;
+  };
   virtual StatusOr<double> Time(Enqueue& enqueue, int count) = 0;
 };
 
@@ -101,8 +106,8 @@ class Backend {
 
   virtual std::string_view name() const = 0;  // "cuda", "cpu", "reference"
 
-  // Target for a name ("sm_90a", "H100", "cpu", "cpu:x86-64-v3"): NOT_FOUND when the name is none of this
-  // backend's. Works without a device or driver.
+  // Target for a name ("sm_90a", "H100", "cpu", "cpu:x86-64-v3"): NOT_FOUND when the name is none
+  // of this backend's. Works without a device or driver.
   virtual StatusOr<Target> FindTarget(std::string_view name) const = 0;
   // Names for listings and for "did you mean".
   virtual std::vector<std::string> TargetNames() const = 0;
@@ -112,8 +117,8 @@ class Backend {
 
   // Hash of the code generator and its prelude: part of the semantic key.
   virtual std::string CodegenIdentity() const = 0;
-  // Name, version and build-id of the compiler that Build would use, found without loading it; NOT_FOUND
-  // when there is none. Part of the build key.
+  // Name, version and build-id of the compiler that Build would use, found without loading it;
+  // NOT_FOUND when there is none. Part of the build key.
   virtual StatusOr<std::string> CompilerIdentity() = 0;
 
   virtual StatusOr<Generated> Generate(const Module& module, const Target& target,
@@ -128,7 +133,11 @@ class Backend {
                                                        const Module& module, int ordinal) = 0;
   virtual StatusOr<std::unique_ptr<DeviceSession>> OpenSession(int ordinal) = 0;
   // UNAVAILABLE/NOT_READY when `stream` is being captured into a graph: nothing may be loaded then.
-  virtual Status CheckNotCapturing(int ordinal, void* stream) { (void)ordinal; (void)stream; return absl::OkStatus(); }
+  virtual Status CheckNotCapturing(int ordinal, void* stream) {
+    (void)ordinal;
+    (void)stream;
+    return absl::OkStatus();
+  }
 };
 
 // Each backend's constructor function, called once per context.

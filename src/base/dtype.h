@@ -58,8 +58,8 @@ std::string_view Name(ScalarType t);
 std::optional<DType> ParseDType(std::string_view name);
 
 // Value -> nearest representable value of `t`, as the hardware stores it: round to nearest even;
-// fp8 saturates to the largest finite value (NaN stays NaN); float to integer truncates toward zero,
-// saturates, and maps NaN to 0; integer to narrower integer wraps.
+// fp8 saturates to the largest finite value (NaN stays NaN); float to integer truncates toward
+// zero, saturates, and maps NaN to 0; integer to narrower integer wraps.
 double RoundTo(DType t, double value);
 int64_t WrapTo(DType t, int64_t value);
 

@@ -1,6 +1,6 @@
-// Status with the facts an embedding program needs: who failed, with which native code, and where in
-// the tile program. Every fallible function of the library returns absl::Status or absl::StatusOr;
-// nothing throws across a room's border, and nothing prints.
+// Status with the facts an embedding program needs: who failed, with which native code, and where
+// in the tile program. Every fallible function of the library returns absl::Status or
+// absl::StatusOr; nothing throws across a room's border, and nothing prints.
 #ifndef TILEJIT_BASE_STATUS_H_
 #define TILEJIT_BASE_STATUS_H_
 
@@ -34,15 +34,15 @@ enum class Domain : int32_t { kTl = 0, kNvrtc, kCuda, kHip, kLlvm, kSqlite, kOs 
 // Finer than the status code where callers branch on it. The values are those of tl_reason in tl.h.
 enum class Reason : int32_t {
   kNone = 0,
-  kNotReady,          // would have to load or compile where that is not allowed
-  kSyntax,            // the text is no tile program
-  kSemantics,         // it is one, but it does not type-check or breaks a rule
-  kLimit,             // a documented limit on size, depth or count is exceeded
-  kUnsupported,       // correct, but this backend or target cannot run it
-  kMissingLibrary,    // a vendor library or helper file was not found; the message lists the places
-  kNoDevice,          // no such device, or no driver
-  kBinaryRejected,    // the driver refused a binary
-  kMismatch,          // tl_check: results differ by more than the bound
+  kNotReady,        // would have to load or compile where that is not allowed
+  kSyntax,          // the text is no tile program
+  kSemantics,       // it is one, but it does not type-check or breaks a rule
+  kLimit,           // a documented limit on size, depth or count is exceeded
+  kUnsupported,     // correct, but this backend or target cannot run it
+  kMissingLibrary,  // a vendor library or helper file was not found; the message lists the places
+  kNoDevice,        // no such device, or no driver
+  kBinaryRejected,  // the driver refused a binary
+  kMismatch,        // tl_check: results differ by more than the bound
 };
 
 struct ErrorDetail {
@@ -73,19 +73,19 @@ std::string FormatSpan(const Span& span);
 }  // namespace tl
 
 // Returns early from a function whose result is Status or StatusOr.
-#define TL_RETURN_IF_ERROR(expr)                     \
-  do {                                               \
-    ::absl::Status tl_status_ = (expr);              \
-    if (!tl_status_.ok()) return tl_status_;         \
+#define TL_RETURN_IF_ERROR(expr)             \
+  do {                                       \
+    ::absl::Status tl_status_ = (expr);      \
+    if (!tl_status_.ok()) return tl_status_; \
   } while (false)
 
 #define TL_CONCAT_INNER_(a, b) a##b
 #define TL_CONCAT_(a, b) TL_CONCAT_INNER_(a, b)
 // TL_ASSIGN_OR_RETURN(auto x, F()): the value, or an early return of the status.
 #define TL_ASSIGN_OR_RETURN(lhs, expr) TL_ASSIGN_OR_RETURN_(TL_CONCAT_(tl_or_, __LINE__), lhs, expr)
-#define TL_ASSIGN_OR_RETURN_(tmp, lhs, expr)         \
-  auto tmp = (expr);                                 \
-  if (!tmp.ok()) return std::move(tmp).status();     \
+#define TL_ASSIGN_OR_RETURN_(tmp, lhs, expr)     \
+  auto tmp = (expr);                             \
+  if (!tmp.ok()) return std::move(tmp).status(); \
   lhs = *std::move(tmp)
 
 #endif  // TILEJIT_BASE_STATUS_H_

@@ -11,20 +11,21 @@ namespace tl {
 struct Target {
   // The name users write and see: "sm_90a", "gfx90a", "cpu", "reference".
   std::string name;
-  // Name plus everything that changes the binary ("gfx90a:sramecc+:xnack-", "cpu:sapphirerapids:+avx2,…").
-  // Part of every cache key.
+  // Name plus everything that changes the binary ("gfx90a:sramecc+:xnack-",
+  // "cpu:sapphirerapids:+avx2,…"). Part of every cache key.
   std::string identity;
-  // The class that `tune … for X` names and that picks the backend: "cuda", "hip", "cpu", "reference".
+  // The class that `tune … for X` names and that picks the backend: "cuda", "hip", "cpu",
+  // "reference".
   std::string backend;
 
-  bool simt = false;           // threads of a block run in lockstep warps and share on-chip memory
+  bool simt = false;  // threads of a block run in lockstep warps and share on-chip memory
   int warp_size = 1;
-  int default_threads = 1;     // per group, where the program does not say
+  int default_threads = 1;  // per group, where the program does not say
   int max_threads_per_block = 1;
   int64_t max_shared_bytes = 0;  // per block, opt-in limit; 0: no limit
   int64_t max_blocks = 0;        // of a one-dimensional grid
   int64_t max_param_bytes = 4096;
-  bool channels = false;       // ChannelAcquire / ChannelRelease can be lowered
+  bool channels = false;  // ChannelAcquire / ChannelRelease can be lowered
 };
 
 }  // namespace tl

@@ -26,55 +26,110 @@ using ExprRef = std::shared_ptr<const Expr>;
 enum class UnaryOp : uint8_t { kNeg, kNot };
 
 enum class BinaryOp : uint8_t {
-  kAdd, kSub, kMul,
+  kAdd,
+  kSub,
+  kMul,
   kDiv,      // floats: IEEE quotient; ints: floor division (5 / -2 == -3)
   kMod,      // ints only: sign of the divisor, a == (a/b)*b + a%b
   kCeilDiv,  // ints only
-  kMin, kMax,  // a NaN operand loses against a number
-  kAnd, kOr,   // bool
-  kBitAnd, kBitOr, kBitXor, kShl, kShr,  // ints; shr is arithmetic
-  kLt, kLe, kGt, kGe, kEq, kNe,          // bool result
+  kMin,
+  kMax,  // a NaN operand loses against a number
+  kAnd,
+  kOr,  // bool
+  kBitAnd,
+  kBitOr,
+  kBitXor,
+  kShl,
+  kShr,  // ints; shr is arithmetic
+  kLt,
+  kLe,
+  kGt,
+  kGe,
+  kEq,
+  kNe,  // bool result
 };
 
 // Maths of one argument unless noted, f32 or f64 in, the same out.
 enum class MathFn : uint8_t {
-  kExp, kExp2, kLog, kLog2, kSqrt, kRsqrt, kTanh, kErf, kSigmoid, kSin, kCos,
-  kPow,    // two arguments
-  kAbs,    // ints too
-  kFloor, kCeil,
+  kExp,
+  kExp2,
+  kLog,
+  kLog2,
+  kSqrt,
+  kRsqrt,
+  kTanh,
+  kErf,
+  kSigmoid,
+  kSin,
+  kCos,
+  kPow,  // two arguments
+  kAbs,  // ints too
+  kFloor,
+  kCeil,
   kRound,  // half to even
   kFin,    // x, or 0 where x is infinite or NaN
 };
 
-struct IntLit { int64_t value; };
-struct FloatLit { double value; };  // already rounded to the node's type
-struct BoolLit { bool value; };
-struct VarRef { VarId var; };
-struct Unary { UnaryOp op; ExprRef arg; };
-struct Binary { BinaryOp op; ExprRef lhs, rhs; };
+struct IntLit {
+  int64_t value;
+};
+struct FloatLit {
+  double value;
+};  // already rounded to the node's type
+struct BoolLit {
+  bool value;
+};
+struct VarRef {
+  VarId var;
+};
+struct Unary {
+  UnaryOp op;
+  ExprRef arg;
+};
+struct Binary {
+  BinaryOp op;
+  ExprRef lhs, rhs;
+};
 // Only the chosen side is evaluated: an out-of-bounds Load in the other is no access.
-struct Select { ExprRef cond, yes, no; };
-struct Call { MathFn fn; std::vector<ExprRef> args; };
+struct Select {
+  ExprRef cond, yes, no;
+};
+struct Call {
+  MathFn fn;
+  std::vector<ExprRef> args;
+};
 // Rounds to `to` (rules of RoundTo / WrapTo), then widens to its compute type.
-struct Cast { DType to; ExprRef arg; };
+struct Cast {
+  DType to;
+  ExprRef arg;
+};
 // One element of a buffer, widened. At level Tile one index per dimension; from level Thread on one
-// flat element offset into the buffer's storage. Reading a global tensor out of bounds is an error of
-// the program (the reference reports it); copy is the operation that pads.
-struct Load { BufferId buffer; std::vector<ExprRef> index; };
+// flat element offset into the buffer's storage. Reading a global tensor out of bounds is an error
+// of the program (the reference reports it); copy is the operation that pads.
+struct Load {
+  BufferId buffer;
+  std::vector<ExprRef> index;
+};
 // First (end: one past the last) workspace slot of the pieces that `item` was cut into by the split
 // axis of launch number `launch`. Expanded by passes/expand_split; int.
-struct PartsBound { int launch; ExprRef item; bool end; };
+struct PartsBound {
+  int launch;
+  ExprRef item;
+  bool end;
+};
 
 struct Expr {
-  using Node = std::variant<IntLit, FloatLit, BoolLit, VarRef, Unary, Binary, Select, Call, Cast, Load,
-                            PartsBound>;
+  using Node = std::variant<IntLit, FloatLit, BoolLit, VarRef, Unary, Binary, Select, Call, Cast,
+                            Load, PartsBound>;
   Node node;
   ScalarType type;
   Span span;
 };
 
 template <typename T>
-const T* As(const ExprRef& e) { return std::get_if<T>(&e->node); }
+const T* As(const ExprRef& e) {
+  return std::get_if<T>(&e->node);
+}
 
 // Constructors. They fold constants (with the semantics above) and the identities x+0, x*1, x*0 of
 // ints, so that bound programs stay small; both operands must already have one type.
@@ -94,9 +149,9 @@ ExprRef MakePartsBound(int launch, ExprRef item, bool end, Span span = {});
 const int64_t* IntValue(const ExprRef& e);
 bool IsInt(const ExprRef& e, int64_t value);
 
-std::string_view Name(MathFn fn);        // "exp2"
-std::string_view Symbol(BinaryOp op);    // "+", "min", "ceildiv"
-std::string_view Symbol(UnaryOp op);     // "-", "not"
+std::string_view Name(MathFn fn);      // "exp2"
+std::string_view Symbol(BinaryOp op);  // "+", "min", "ceildiv"
+std::string_view Symbol(UnaryOp op);   // "-", "not"
 // kMin, kMax and kCeilDiv print as calls.
 bool IsCallLike(BinaryOp op);
 bool IsComparison(BinaryOp op);

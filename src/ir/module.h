@@ -27,15 +27,15 @@ enum class Level : uint8_t {
 // ---- Variables -------------------------------------------------------------------------------
 
 enum class VarRole : uint8_t {
-  kDim,        // dynamic dim, an argument of the launch
-  kStride,     // dynamic stride, an argument of the launch, in elements
-  kScalar,     // runtime scalar argument
-  kGrid,       // index of a grid axis, or a variable of a split axis
-  kLoop,       // loop or element index
-  kLet,        // assigned once per entry of its scope
-  kMutable,    // alloc_var: assigned many times, one value per thread block
-  kGroup,      // g of `on g in n`
-  kThread,     // level Thread: a special index of the launch (block, thread, group, group_thread)
+  kDim,      // dynamic dim, an argument of the launch
+  kStride,   // dynamic stride, an argument of the launch, in elements
+  kScalar,   // runtime scalar argument
+  kGrid,     // index of a grid axis, or a variable of a split axis
+  kLoop,     // loop or element index
+  kLet,      // assigned once per entry of its scope
+  kMutable,  // alloc_var: assigned many times, one value per thread block
+  kGroup,    // g of `on g in n`
+  kThread,   // level Thread: a special index of the launch (block, thread, group, group_thread)
 };
 
 struct Var {
@@ -49,11 +49,11 @@ struct Var {
 // ---- Buffers ---------------------------------------------------------------------------------
 
 enum class Scope : uint8_t {
-  kGlobal,       // tensor in device memory
-  kShared,       // tile shared by the block
-  kFragment,     // tile in the registers of the block (or of one group inside `on g`)
-  kLocal,        // small array private to each thread (to each iteration inside `parallel`)
-  kChannel,      // FIFO of tiles between groups
+  kGlobal,    // tensor in device memory
+  kShared,    // tile shared by the block
+  kFragment,  // tile in the registers of the block (or of one group inside `on g`)
+  kLocal,     // small array private to each thread (to each iteration inside `parallel`)
+  kChannel,   // FIFO of tiles between groups
 };
 
 enum class BufferRole : uint8_t { kIn, kOut, kInOut, kWorkspace, kTile, kReducer };
@@ -83,12 +83,14 @@ struct Buffer {
 
   ReduceOp reduce_op = ReduceOp::kSum;  // role kReducer
   int64_t depth = 1;                    // channels
-  // Level Thread: byte offset of the tile's storage in its block's arena; -1: not there (kLocal lives in
-  // registers or on the stack).
+  // Level Thread: byte offset of the tile's storage in its block's arena; -1: not there (kLocal
+  // lives in registers or on the stack).
   int64_t arena_offset = -1;
-  int64_t boxes = 0;                    // annotation `boxes=64`: loaded in boxes of that many columns; 0: unset
+  int64_t boxes = 0;  // annotation `boxes=64`: loaded in boxes of that many columns; 0: unset
 
-  int rank() const { return static_cast<int>(scope == Scope::kGlobal ? shape.size() : extents.size()); }
+  int rank() const {
+    return static_cast<int>(scope == Scope::kGlobal ? shape.size() : extents.size());
+  }
   int64_t num_elements() const {  // tiles only
     int64_t n = 1;
     for (int64_t e : extents) n *= e;
@@ -97,8 +99,8 @@ struct Buffer {
 };
 
 // A tile-shaped window into a buffer. Element c of the window is buffer element
-// offset + sum over tile dims i of c[i] along buffer dim dims[i]; every other buffer dim stays at its
-// offset. A whole tile has offsets 0 and dims 0,1,2...
+// offset + sum over tile dims i of c[i] along buffer dim dims[i]; every other buffer dim stays at
+// its offset. A whole tile has offsets 0 and dims 0,1,2...
 struct Region {
   BufferId buffer = kNoId;
   std::vector<ExprRef> offset;   // one per buffer dim, int
@@ -123,18 +125,40 @@ using Block = std::vector<StmtRef>;
 enum class StoreOp : uint8_t { kSet, kAdd, kSub, kMul, kDiv, kMin, kMax };
 enum class AtomicOp : uint8_t { kAdd, kMax, kMin };
 enum class GemmPolicy : uint8_t { kSquare, kFullRow, kFullCol };
-enum class GemmPrecision : uint8_t { kExact, kTF32 };  // f32 operands: full products, or tf32-rounded operands
+enum class GemmPrecision : uint8_t {
+  kExact,
+  kTF32
+};  // f32 operands: full products, or tf32-rounded operands
 enum class LoopKind : uint8_t { kSerial, kUnrolled, kVectorized, kPipelined };
 
 // -- both levels
-struct Let { VarId var; ExprRef value; };
-struct Assign { VarId var; ExprRef value; };  // var of role kMutable
-// Enters a tile into scope. Its elements are undefined (poisoned) until written; a reducer starts at
-// its identity. Executed again, it is undefined again.
-struct Alloc { BufferId buffer; };
-// One element: inside `parallel`, or of a local array, or (level Thread) anywhere. Index as in Load.
-struct Store { BufferId buffer; std::vector<ExprRef> index; StoreOp op; ExprRef value; };
-struct AtomicElement { AtomicOp op; BufferId buffer; std::vector<ExprRef> index; ExprRef value; };
+struct Let {
+  VarId var;
+  ExprRef value;
+};
+struct Assign {
+  VarId var;
+  ExprRef value;
+};  // var of role kMutable
+// Enters a tile into scope. Its elements are undefined (poisoned) until written; a reducer starts
+// at its identity. Executed again, it is undefined again.
+struct Alloc {
+  BufferId buffer;
+};
+// One element: inside `parallel`, or of a local array, or (level Thread) anywhere. Index as in
+// Load.
+struct Store {
+  BufferId buffer;
+  std::vector<ExprRef> index;
+  StoreOp op;
+  ExprRef value;
+};
+struct AtomicElement {
+  AtomicOp op;
+  BufferId buffer;
+  std::vector<ExprRef> index;
+  ExprRef value;
+};
 // for var = begin; var < end; ++var; `down` runs the same values backwards. The number of trips may
 // be 0 or negative (no trip).
 struct For {
@@ -145,14 +169,24 @@ struct For {
   int stages = 1;  // kPipelined; 0 and 1: no overlap
   Block body;
 };
-struct If { ExprRef cond; Block then_body, else_body; };
+struct If {
+  ExprRef cond;
+  Block then_body, else_body;
+};
 
 // -- level Tile
 // dst = src, elementwise (transpose: dst[i,j] = src[j,i]). A global source reads 0 out of bounds, a
 // global destination drops out-of-bounds elements. `rows` (may be null) limits tile dim 0 of the
 // global side the same way. dtypes convert with rounding.
-struct Copy { Region src, dst; ExprRef rows; bool transpose = false; };
-struct Fill { Region dst; ExprRef value; };  // `clear` is fill 0; a reducer takes any value
+struct Copy {
+  Region src, dst;
+  ExprRef rows;
+  bool transpose = false;
+};
+struct Fill {
+  Region dst;
+  ExprRef value;
+};  // `clear` is fill 0; a reducer takes any value
 // c (+)= op(a) * op(b); op transposes where asked. c's dtype is the accumulator: f32, f64 or i32.
 struct Gemm {
   Region a, b, c;
@@ -162,47 +196,107 @@ struct Gemm {
 };
 // dst = op over dim of src (clear), else dst = op(dst, op over dim of src). dst has src's extents
 // without dim.
-struct Reduce { ReduceOp op; Region src, dst; int dim; bool clear = false; };
+struct Reduce {
+  ReduceOp op;
+  Region src, dst;
+  int dim;
+  bool clear = false;
+};
 // Index of the largest element along dim (first one wins; NaN never wins); dst is an int tile.
-struct ArgMax { Region src, dst; int dim; };
-struct CumSum { Region src, dst; int dim; bool reverse = false; };  // inclusive; dst may be src
-struct Finish { BufferId reducer; };  // afterwards the reducer reads as a fragment
-struct Atomic { AtomicOp op; Region src, dst; };  // dst global; out-of-bounds elements dropped
+struct ArgMax {
+  Region src, dst;
+  int dim;
+};
+struct CumSum {
+  Region src, dst;
+  int dim;
+  bool reverse = false;
+};  // inclusive; dst may be src
+struct Finish {
+  BufferId reducer;
+};  // afterwards the reducer reads as a fragment
+struct Atomic {
+  AtomicOp op;
+  Region src, dst;
+};  // dst global; out-of-bounds elements dropped
 // Every combination of the vars, in no particular order: iterations must not depend on each other.
 // The body holds Let, Store, AtomicElement, If, serial For, Alloc of locals.
-struct Parallel { std::vector<VarId> vars; std::vector<int64_t> extents; Block body; };
-struct OnGroup { VarId var; int count; Block body; };
+struct Parallel {
+  std::vector<VarId> vars;
+  std::vector<int64_t> extents;
+  Block body;
+};
+struct OnGroup {
+  VarId var;
+  int count;
+  Block body;
+};
 // Replays the body as of `distance` iterations ago; see docs/tile-ir.md.
-struct Lag { int distance; Block body; };
-struct InTurn { bool enabled; Block body; };
-struct Send { Region src; BufferId channel; };
-struct Recv { BufferId channel; Region dst; };
+struct Lag {
+  int distance;
+  Block body;
+};
+struct InTurn {
+  bool enabled;
+  Block body;
+};
+struct Send {
+  Region src;
+  BufferId channel;
+};
+struct Recv {
+  BufferId channel;
+  Region dst;
+};
 
 // -- level Thread
-enum class Team : uint8_t { kBlock, kGroup };  // all threads of the block, or of this thread's group
+enum class Team : uint8_t {
+  kBlock,
+  kGroup
+};  // all threads of the block, or of this thread's group
 // The team's threads share the iterations 0..extent-1: thread t runs t, t+size, ... A team of one
 // thread (CPU) runs all of them; the innermost such loop there is a vector loop: its iterations are
 // independent.
-struct ThreadFor { Team team; VarId var; ExprRef extent; Block body; };
-struct Barrier { Team team; };
+struct ThreadFor {
+  Team team;
+  VarId var;
+  ExprRef extent;
+  Block body;
+};
+struct Barrier {
+  Team team;
+};
 // Runs on the first thread of every team only.
-struct OnFirstThread { Team team; Block body; };
+struct OnFirstThread {
+  Team team;
+  Block body;
+};
 // Blocks until channel `channel` has a free slot / a message for this group, and steps the ring:
 // between Acquire and Release the Thread code addresses the slot by `slot` (a fresh var, int).
-struct ChannelAcquire { BufferId channel; bool send; VarId slot; };
-struct ChannelRelease { BufferId channel; bool send; };
+struct ChannelAcquire {
+  BufferId channel;
+  bool send;
+  VarId slot;
+};
+struct ChannelRelease {
+  BufferId channel;
+  bool send;
+};
 
 struct Stmt {
-  using Node = std::variant<Let, Assign, Alloc, Store, AtomicElement, For, If, Copy, Fill, Gemm, Reduce,
-                            ArgMax, CumSum, Finish, Atomic, Parallel, OnGroup, Lag, InTurn, Send, Recv,
-                            ThreadFor, Barrier, OnFirstThread, ChannelAcquire, ChannelRelease>;
+  using Node =
+      std::variant<Let, Assign, Alloc, Store, AtomicElement, For, If, Copy, Fill, Gemm, Reduce,
+                   ArgMax, CumSum, Finish, Atomic, Parallel, OnGroup, Lag, InTurn, Send, Recv,
+                   ThreadFor, Barrier, OnFirstThread, ChannelAcquire, ChannelRelease>;
   Node node;
   Span span;
   int id = 0;  // number of the statement in program order, from 1; 0: made by a pass
 };
 
 template <typename T>
-const T* As(const StmtRef& s) { return std::get_if<T>(&s->node); }
+const T* As(const StmtRef& s) {
+  return std::get_if<T>(&s->node);
+}
 
 template <typename T>
 StmtRef MakeStmt(T node, Span span = {}, int id = 0) {
@@ -211,13 +305,16 @@ StmtRef MakeStmt(T node, Span span = {}, int id = 0) {
 
 // ---- Launches --------------------------------------------------------------------------------
 
-struct GridAxis { VarId var; ExprRef extent; };
+struct GridAxis {
+  VarId var;
+  ExprRef extent;
+};
 
-// `segment (item, begin, end, part, whole) in split(item in items: count, parts)`: the concatenation
-// of items' count(item) units is cut into `parts` nearly equal runs (run p is units
+// `segment (item, begin, end, part, whole) in split(item in items: count, parts)`: the
+// concatenation of items' count(item) units is cut into `parts` nearly equal runs (run p is units
 // [p*total/parts, (p+1)*total/parts)); block p walks the pieces of its run in order. A piece covers
-// units [begin, end) of `item`; its workspace slot is part = item + p, unique and below items + parts;
-// `whole` says that it is all of the item. Items with count <= 0 have no piece.
+// units [begin, end) of `item`; its workspace slot is part = item + p, unique and below items +
+// parts; `whole` says that it is all of the item. Items with count <= 0 have no piece.
 struct SplitAxis {
   VarId item, begin, end, part, whole;
   ExprRef items;  // number of items
@@ -229,18 +326,19 @@ enum class Order : uint8_t { kRow, kCol, kLongest };
 enum class Producer : uint8_t { kAuto, kWarp, kSelf };
 
 struct Launch {
-  std::vector<GridAxis> axes;  // axis 0 varies fastest
+  std::vector<GridAxis> axes;      // axis 0 varies fastest
   std::optional<SplitAxis> split;  // slowest axis: its extent is split->parts
   bool persistent = false;
   int groups = 1;
   int threads = 0;  // 0: the target decides
   Order order = Order::kRow;
-  int panel = 0;       // `order=row(8)`: tiles per panel; 0: plain
+  int panel = 0;          // `order=row(8)`: tiles per panel; 0: plain
   VarId longest = kNoId;  // order=longest(m)
   Producer producer = Producer::kAuto;
   std::vector<int> cluster;  // per axis, empty: none
   int64_t arena_bytes = 0;   // level Thread: shared memory (scratch on a CPU) of one block
-  // Level Thread: index of the block in the one-dimensional grid; `axes` are decoded from it by Lets.
+  // Level Thread: index of the block in the one-dimensional grid; `axes` are decoded from it by
+  // Lets.
   VarId block = kNoId;
   VarId thread = kNoId;        // index in the block, all groups
   VarId group = kNoId;         // thread / threads-per-group
@@ -271,7 +369,11 @@ struct InitClause {
 
 // ---- Module ----------------------------------------------------------------------------------
 
-struct BoundParam { std::string name; std::string value; bool tuned; };
+struct BoundParam {
+  std::string name;
+  std::string value;
+  bool tuned;
+};
 
 struct Module {
   std::string name;

@@ -1,8 +1,8 @@
-// The tile program as written: names unresolved, parameters unbound. The parser makes it, the printer
-// prints it canonically, the binder (bind.h) turns it into a Module.
+// The tile program as written: names unresolved, parameters unbound. The parser makes it, the
+// printer prints it canonically, the binder (bind.h) turns it into a Module.
 //
-// Statements are uniform records whose shape is given by the table in ops.h: adding an operation adds
-// a row there and a case in the binder.
+// Statements are uniform records whose shape is given by the table in ops.h: adding an operation
+// adds a row there and a case in the binder.
 #ifndef TILEJIT_IR_SYNTAX_H_
 #define TILEJIT_IR_SYNTAX_H_
 
@@ -54,20 +54,17 @@ struct Name {
 };
 
 // One statement. Which members an op uses (see docs/tile-ir.md, Statements):
-//   alloc_*         names[0] = op<type_args>[targets as extents] attrs; alloc_var: operands[0] = value
-//   view            names[0] = view operands[0] [targets as extents]
-//   let             names[0] = operands[0];       also "+=" "-=" "*=" "/=" in `assign`
-//   store           targets[0] (kIndex) assign operands[0]
-//   copy gemm reduce_* argmax cumsum atomic_* send recv    operands -> targets[0], attrs
-//   clear fill finish                                      operands
-//   serial unrolled vectorized pipelined   names[0] in operands[0] or operands[0]..operands[1], attrs, body
-//   parallel        names in targets (extents), body
-//   if              operands[0], body, else_body
-//   on              names[0] in operands[0], body
-//   lag in_turn     operands[0], body
+//   alloc_*         names[0] = op<type_args>[targets as extents] attrs; alloc_var: operands[0] =
+//   value view            names[0] = view operands[0] [targets as extents] let             names[0]
+//   = operands[0];       also "+=" "-=" "*=" "/=" in `assign` store           targets[0] (kIndex)
+//   assign operands[0] copy gemm reduce_* argmax cumsum atomic_* send recv    operands ->
+//   targets[0], attrs clear fill finish                                      operands serial
+//   unrolled vectorized pipelined   names[0] in operands[0] or operands[0]..operands[1], attrs,
+//   body parallel        names in targets (extents), body if              operands[0], body,
+//   else_body on              names[0] in operands[0], body lag in_turn     operands[0], body
 struct Stmt {
   std::string op;
-  Span span;       // of the whole statement's head (not the body)
+  Span span;  // of the whole statement's head (not the body)
   std::vector<Name> names;
   std::vector<std::string> type_args;  // "f32", "t", "sum"
   std::string assign = "=";
@@ -81,29 +78,29 @@ struct Stmt {
 
 struct Param {
   Name name;
-  std::string type;                       // "int" "bool" "dtype" "enum"
-  std::vector<Name> choices;              // enum
-  ExprRef default_value;                  // may be null
+  std::string type;           // "int" "bool" "dtype" "enum"
+  std::vector<Name> choices;  // enum
+  ExprRef default_value;      // may be null
 };
 
 struct Operand {
   enum class Kind : uint8_t { kIn, kOut, kInOut, kWorkspace };
   Kind kind;
   Name name;
-  std::string dtype;             // a dtype or a dtype parameter
+  std::string dtype;  // a dtype or a dtype parameter
   Span dtype_span;
   bool is_tensor = false;
   std::vector<ExprRef> shape;
   std::vector<ExprRef> strides;  // empty: contiguous
   std::vector<ExprRef> packed;   // empty or two
   bool is_const = false;
-  ExprRef condition;             // `if e`; may be null
+  ExprRef condition;  // `if e`; may be null
 };
 
 struct TuneParam {
   Name name;
   std::vector<ExprRef> candidates;
-  std::string target_class;      // "", "cpu", "cuda", "hip"
+  std::string target_class;  // "", "cpu", "cuda", "hip"
 };
 
 struct Init {
@@ -114,7 +111,7 @@ struct Init {
 };
 
 struct Axis {
-  Name name;       // plain axis
+  Name name;  // plain axis
   ExprRef extent;
   // segment (names[0..4]) in split(item in items: count, parts)
   bool is_segment = false;
@@ -137,8 +134,8 @@ struct Decl {
   std::vector<Operand> operands;  // in/out/inout/workspace of one clause
   std::vector<TuneParam> tune;
   ExprRef where;
-  std::vector<Init> init;         // 0 or 1
-  std::vector<Stmt> constant;     // 0 or 1, op "let"
+  std::vector<Init> init;      // 0 or 1
+  std::vector<Stmt> constant;  // 0 or 1, op "let"
 };
 
 struct Program {

@@ -1,0 +1,40 @@
+#include "ir/module.h"
+
+#include <limits>
+#include <utility>
+
+namespace tl {
+
+double Identity(ReduceOp op, DType t) {
+  const double inf = std::numeric_limits<double>::infinity();
+  switch (op) {
+    case ReduceOp::kSum:
+    case ReduceOp::kAbsMax:
+    case ReduceOp::kAny:
+      return 0;
+    case ReduceOp::kProd:
+    case ReduceOp::kAll:
+      return 1;
+    case ReduceOp::kMax:
+      return IsFloat(t) && t != DType::kE4M3 ? -inf : MinValue(t);
+    case ReduceOp::kMin:
+      return IsFloat(t) && t != DType::kE4M3 ? inf : MaxValue(t);
+  }
+  return 0;
+}
+
+VarId Module::AddVar(std::string name, ScalarType type, VarRole role, Span span) {
+  const DType dtype = type == ScalarType::kBool  ? DType::kBool
+                      : type == ScalarType::kInt ? DType::kI64
+                      : type == ScalarType::kF32 ? DType::kF32
+                                                 : DType::kF64;
+  vars.push_back({std::move(name), type, role, dtype, span});
+  return static_cast<VarId>(vars.size()) - 1;
+}
+
+BufferId Module::AddBuffer(Buffer buffer) {
+  buffers.push_back(std::move(buffer));
+  return static_cast<BufferId>(buffers.size()) - 1;
+}
+
+}  // namespace tl
