@@ -112,6 +112,43 @@ bool EqualLists(const std::vector<ExprRef>& a, const std::vector<ExprRef>& b) {
   return true;
 }
 
+// Compares a node with another of the same kind.
+struct SameNode {
+  const Expr& other;
+  template <typename T>
+  const T& same(const T&) const {
+    return std::get<T>(other.node);
+  }
+  bool operator()(const IntLit& x) const { return x.value == same(x).value; }
+  bool operator()(const FloatLit& x) const {
+    const double y = same(x).value;
+    return x.value == y ? std::signbit(x.value) == std::signbit(y)
+                        : std::isnan(x.value) && std::isnan(y);
+  }
+  bool operator()(const BoolLit& x) const { return x.value == same(x).value; }
+  bool operator()(const VarRef& x) const { return x.var == same(x).var; }
+  bool operator()(const Unary& x) const { return x.op == same(x).op && Equal(x.arg, same(x).arg); }
+  bool operator()(const Binary& x) const {
+    const Binary& y = same(x);
+    return x.op == y.op && Equal(x.lhs, y.lhs) && Equal(x.rhs, y.rhs);
+  }
+  bool operator()(const Select& x) const {
+    const Select& y = same(x);
+    return Equal(x.cond, y.cond) && Equal(x.yes, y.yes) && Equal(x.no, y.no);
+  }
+  bool operator()(const Call& x) const {
+    return x.fn == same(x).fn && EqualLists(x.args, same(x).args);
+  }
+  bool operator()(const Cast& x) const { return x.to == same(x).to && Equal(x.arg, same(x).arg); }
+  bool operator()(const Load& x) const {
+    return x.buffer == same(x).buffer && EqualLists(x.index, same(x).index);
+  }
+  bool operator()(const PartsBound& x) const {
+    const PartsBound& y = same(x);
+    return x.launch == y.launch && x.end == y.end && Equal(x.item, y.item);
+  }
+};
+
 }  // namespace
 
 int64_t EvalInt(BinaryOp op, int64_t a, int64_t b) {
@@ -350,44 +387,7 @@ bool IsComparison(BinaryOp op) { return op >= BinaryOp::kLt; }
 bool Equal(const ExprRef& a, const ExprRef& b) {
   if (a == b) return true;
   if (!a || !b || a->type != b->type || a->node.index() != b->node.index()) return false;
-  struct Visitor {
-    const Expr& other;
-    template <typename T>
-    const T& same(const T&) const {
-      return std::get<T>(other.node);
-    }
-    bool operator()(const IntLit& x) const { return x.value == same(x).value; }
-    bool operator()(const FloatLit& x) const {
-      const double y = same(x).value;
-      return x.value == y ? std::signbit(x.value) == std::signbit(y)
-                          : std::isnan(x.value) && std::isnan(y);
-    }
-    bool operator()(const BoolLit& x) const { return x.value == same(x).value; }
-    bool operator()(const VarRef& x) const { return x.var == same(x).var; }
-    bool operator()(const Unary& x) const {
-      return x.op == same(x).op && Equal(x.arg, same(x).arg);
-    }
-    bool operator()(const Binary& x) const {
-      const Binary& y = same(x);
-      return x.op == y.op && Equal(x.lhs, y.lhs) && Equal(x.rhs, y.rhs);
-    }
-    bool operator()(const Select& x) const {
-      const Select& y = same(x);
-      return Equal(x.cond, y.cond) && Equal(x.yes, y.yes) && Equal(x.no, y.no);
-    }
-    bool operator()(const Call& x) const {
-      return x.fn == same(x).fn && EqualLists(x.args, same(x).args);
-    }
-    bool operator()(const Cast& x) const { return x.to == same(x).to && Equal(x.arg, same(x).arg); }
-    bool operator()(const Load& x) const {
-      return x.buffer == same(x).buffer && EqualLists(x.index, same(x).index);
-    }
-    bool operator()(const PartsBound& x) const {
-      const PartsBound& y = same(x);
-      return x.launch == y.launch && x.end == y.end && Equal(x.item, y.item);
-    }
-  };
-  return std::visit(Visitor{*b}, a->node);
+  return std::visit(SameNode{*b}, a->node);
 }
 
 }  // namespace tl
