@@ -23,4 +23,9 @@ find_package(Threads REQUIRED)
 
 if(TL_CPU_MODULE)
   find_package(LLVM 19.1 CONFIG REQUIRED HINTS /usr/lib/llvm-19/lib/cmake/llvm)
+  # LLVM's own compression libraries statically too: the module then needs only the C++ runtime.
+  get_target_property(links LLVMSupport INTERFACE_LINK_LIBRARIES)
+  list(TRANSFORM links REPLACE "ZLIB::ZLIB" "-l:libz.a")
+  list(TRANSFORM links REPLACE "zstd::libzstd_(shared|static)" "-l:libzstd.a")
+  set_target_properties(LLVMSupport PROPERTIES INTERFACE_LINK_LIBRARIES "${links}")
 endif()

@@ -8,6 +8,7 @@ target_compile_options(tl_options INTERFACE
   -ffunction-sections -fdata-sections)
 
 set(TL_ABSL_VARIANT plain)
+set(tl_san "")
 if(TL_SANITIZE STREQUAL "address")
   set(TL_ABSL_VARIANT asan)
   # Undefined behaviour ends the test: a report that scrolls by is no failure.
@@ -21,7 +22,6 @@ elseif(TL_SANITIZE STREQUAL "fuzzer")
 elseif(TL_SANITIZE)
   message(FATAL_ERROR "TL_SANITIZE is address, thread or fuzzer, not '${TL_SANITIZE}'")
 endif()
-if(TL_SANITIZE)
-  target_compile_options(tl_options INTERFACE ${tl_san})
-  target_link_options(tl_options INTERFACE ${tl_san})
-endif()
+# For every target, C clients too: a sanitizer's runtime has to be in the executable.
+add_compile_options(${tl_san})
+add_link_options(${tl_san})

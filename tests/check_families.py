@@ -1,0 +1,34 @@
+#!/usr/bin/env python3
+"""Checks that no source of the library or its bindings has a builtin family's name as a string: a
+family is only a file in kernels/. Usage: check_families.py SOURCE_DIR"""
+
+import pathlib
+import re
+import sys
+
+# Families whose name is a word of the language as well.
+OPS = {"gemm"}
+
+
+def main():
+    root = pathlib.Path(sys.argv[1])
+    names = {f.stem for f in root.glob("kernels/*.tl")} - OPS
+    if not names:
+        print("no families")
+        return 77
+    literal = re.compile(r'"(' + "|".join(sorted(names)) + r')(\.tl)?"')
+    errors = []
+    for top in ("src", "cache", "abi", "bindings"):
+        for file in sorted(root.glob(f"{top}/**/*")):
+            if file.suffix not in (".h", ".cc", ".c", ".inc"):
+                continue
+            for number, line in enumerate(file.read_text(errors="replace").splitlines(), 1):
+                # Help texts of the command line may show an example.
+                if literal.search(line):
+                    errors.append(f"{file.relative_to(root)}:{number}: {line.strip()}")
+    print("\n".join(errors))
+    print(f"{len(names)} families, {len(errors)} errors")
+    return 1 if errors else 0
+
+
+sys.exit(main())
