@@ -4,6 +4,8 @@ add_library(tl_options INTERFACE)
 target_compile_features(tl_options INTERFACE cxx_std_20)
 target_compile_options(tl_options INTERFACE
   -Wall -Wextra -Wno-missing-field-initializers
+  # GCC 12 sees an overlap in std::string's operator+ that is not there.
+  $<$<AND:$<COMPILE_LANG_AND_ID:CXX,GNU>,$<VERSION_LESS:$<CXX_COMPILER_VERSION>,13>>:-Wno-restrict>
   $<$<BOOL:${TL_WERROR}>:-Werror>
   -ffunction-sections -fdata-sections)
 

@@ -1,0 +1,145 @@
+#!/usr/bin/env bash
+# Builds and runs everything that can be proved without a GPU.
+#
+#   tests/run.sh          release build and its tests
+#   tests/run.sh --all    what CI runs: besides, warnings as errors, the sanitizers, the fuzzers,
+#                         formatting, the C11 example, the ABI baseline
+#
+# TL_FUZZ_SECONDS (60), TL_JOBS (number of cores). The last line counts all that ran.
+set -euo pipefail
+source "$(dirname "${BASH_SOURCE[0]}")/../tools/common.sh"
+cd "$ROOT"
+
+ALL=
+case "${1:-}" in
+  --all) ALL=1 ;;
+  '') ;;
+  *) die "usage: tests/run.sh [--all]" ;;
+esac
+
+RESULTS=$ROOT/build/results
+GATES=$RESULTS/gates.txt
+rm -rf "$RESULTS"
+mkdir -p "$RESULTS"
+: >"$GATES"
+
+# gate NAME COMMAND...: one more test; its output is shown only when it fails.
+gate() {
+  local name=$1 start=$SECONDS log=$RESULTS/$1.log
+  shift
+  # In the background, because the shell ignores failing steps inside the condition of an "if".
+  ("$@") >"$log" 2>&1 </dev/null &
+  if wait $!; then
+    printf 'passed %d %s\n' $((SECONDS - start)) "$name" >>"$GATES"
+    printf '  %-28s passed  %4d s\n' "$name" $((SECONDS - start))
+  else
+    printf 'failed %d %s\n' $((SECONDS - start)) "$name" >>"$GATES"
+    printf '  %-28s FAILED  %4d s\n' "$name" $((SECONDS - start))
+    tail -n 60 "$log"
+  fi
+}
+
+# run_ctest DIR LABELS: the tests of one build directory except those with the labels. Results go to
+# the summary; the exit status of ctest is not needed there.
+run_ctest() {
+  local dir=$1 labels=$2
+  rm -rf "$ROOT/$dir/test-cache"*
+  ctest --test-dir "$ROOT/$dir" -j "$JOBS" --output-on-failure --no-tests=error -LE "$labels" \
+    --output-junit "$RESULTS/$dir.xml" >"$RESULTS/$dir.log" 2>&1 || true
+  if [ -s "$RESULTS/$dir.xml" ]; then
+    # Only what a reader needs: failures with their output, and the totals.
+    sed -n '/\*\*\*\(Failed\|Timeout\|Exception\)/,/^ *[0-9]*\/[0-9]* Test\|^ *Start/p;/tests passed/p;/Total Test time/p' \
+      "$RESULTS/$dir.log" | head -n 400
+  else
+    tail -n 30 "$RESULTS/$dir.log"
+    printf 'failed 0 ctest-%s\n' "$dir" >>"$GATES"
+  fi
+}
+
+# build_and_test PRESET DIR LABELS: a build that fails is a failed test, and the rest goes on.
+build_and_test() {
+  local preset=$1 dir=$2 labels=$3
+  say "$preset"
+  gate "build-$preset" build_preset "$preset" "$dir"
+  if tail -n 1 "$GATES" | grep -q ^passed; then run_ctest "$dir" "$labels"; fi
+}
+
+sources() { git ls-files -- '*.h' '*.cc' '*.c' | while read -r f; do [ ! -e "$f" ] || echo "$f"; done; }
+
+check_format() { sources | xargs -r clang-format-19 --dry-run -Werror; }
+
+check_scripts() { git ls-files -- '*.sh' .ci/run | xargs -r -n 1 bash -n; }
+
+# The header alone, as strict C and as C++, and the example as any user would compile it.
+check_c11() {
+  local compiler
+  for compiler in gcc clang-19; do
+    echo '#include <tl/tl.h>' |
+      "$compiler" -x c -std=c11 -Wall -Wextra -Wpedantic -Werror -Iinclude -fsyntax-only -
+    echo '#include <tl/tl.h>' |
+      "$compiler" -x c++ -std=c++11 -Wall -Wextra -Wpedantic -Werror -Iinclude -fsyntax-only -
+    local source
+    for source in examples/c/*.c; do
+      "$compiler" -std=c11 -Wall -Wextra -Werror -Iinclude "$source" -o "$RESULTS/c11" \
+        -Lbuild/lib -ltilejit -lm -Wl,-rpath,"$ROOT/build/lib"
+    done
+  done
+}
+
+# Against the stored description of the released interface: additions pass, changes do not.
+check_abi() {
+  abidiff --no-added-syms --headers-dir2 include abi/tilejit.abi build/lib/libtilejit.so.1 ||
+    [ $(($? & 8)) = 0 ]  # bit 3: incompatible change
+}
+
+run_fuzzer() {
+  local name=$1 seeds=() corpus=$ROOT/build-fuzz/corpus-$1
+  mkdir -p "$corpus"
+  [ ! -d "tests/fuzz/corpus/$name" ] || seeds+=("tests/fuzz/corpus/$name")
+  # Programs are the best seeds there are for whatever reads programs.
+  seeds+=(kernels)
+  "build-fuzz/bin/fuzz_$name" -max_total_time="${TL_FUZZ_SECONDS:-60}" -timeout=10 \
+    -rss_limit_mb=4096 -max_len=65536 -print_final_stats=1 \
+    -artifact_prefix="$RESULTS/fuzz_$name-" "$corpus" "${seeds[@]}"
+}
+
+fuzz() {
+  local source name
+  say "fuzzers, ${TL_FUZZ_SECONDS:-60} s each"
+  compgen -G 'tests/fuzz/*.cc' >/dev/null || return 0
+  local names=()
+  for source in tests/fuzz/*.cc; do
+    name=$(basename "$source" .cc)
+    names+=("$(sed -E 's/^fuzz_|_fuzz(er)?$//g' <<<"$name")")
+  done
+  gate build-fuzz build_preset fuzz build-fuzz "${names[@]/#/fuzz_}"
+  tail -n 1 "$GATES" | grep -q ^passed || return 0
+  for name in "${names[@]}"; do gate "fuzz-$name" run_fuzzer "$name"; done
+}
+
+export ASAN_OPTIONS=detect_stack_use_after_return=1:strict_string_checks=1
+export UBSAN_OPTIONS=print_stacktrace=1
+export TSAN_OPTIONS=suppressions=$ROOT/tests/tsan.supp:history_size=4
+export LSAN_OPTIONS=suppressions=$ROOT/tests/lsan.supp:print_suppressions=0
+
+say "dependencies"
+tools/deps.sh build test ${ALL:+all} absl nvrtc
+
+if [ -z "$ALL" ]; then
+  build_and_test release build gpu
+else
+  build_and_test ci build gpu
+  say "sources"
+  gate format check_format
+  gate scripts check_scripts
+  gate c11 check_c11
+  if [ -e abi/tilejit.abi ]; then gate abi check_abi; fi
+  tools/deps.sh absl:asan absl:tsan
+  # Sweeps over thousands of shapes and tests of speed say nothing more under a sanitizer.
+  build_and_test asan-ubsan build-asan 'gpu|sweep|speed'
+  build_and_test tsan build-tsan 'gpu|sweep|speed'
+  fuzz
+fi
+
+say "summary ($((SECONDS / 60)) min)"
+exec python3 tests/summarize.py "$RESULTS"
