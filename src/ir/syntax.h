@@ -53,21 +53,27 @@ struct Name {
   Span span;
 };
 
-// One statement. Which members an op uses (see docs/tile-ir.md, Statements):
-//   alloc_*         names[0] = op<type_args>[targets as extents] attrs; alloc_var: operands[0] =
-//   value view            names[0] = view operands[0] [targets as extents] let             names[0]
-//   = operands[0];       also "+=" "-=" "*=" "/=" in `assign` store           targets[0] (kIndex)
-//   assign operands[0] copy gemm reduce_* argmax cumsum atomic_* send recv    operands ->
-//   targets[0], attrs clear fill finish                                      operands serial
-//   unrolled vectorized pipelined   names[0] in operands[0] or operands[0]..operands[1], attrs,
-//   body parallel        names in targets (extents), body if              operands[0], body,
-//   else_body on              names[0] in operands[0], body lag in_turn     operands[0], body
+// One statement. Which members an op uses is said by its form, see ops.h:
+// - alloc_*: names = op<type_args>[targets] attrs; several names make as many tiles
+// - alloc_var: names = op<type_args>(operands[0])
+// - view: names[0] = view operands[0] [targets]; targets are the extents
+// - let: names[0] `assign` operands[0]
+// - store: targets[0] `assign` operands[0]; the target is a kIndex
+// - copy gemm reduce_* argmax cumsum atomic_* send recv: operands -> targets[0], attrs
+// - clear fill finish: operands
+// - serial unrolled vectorized pipelined: names[0] in operands[0] (or operands[0] .. operands[1]),
+//   attrs, body
+// - parallel: names in targets (one extent a name), body
+// - if: operands[0], body, else_body; `else if` is an else_body of one if
+// - on: names[0] in operands[0], body
+// - lag, in_turn: operands[0], body
 struct Stmt {
   std::string op;
   Span span;  // of the whole statement's head (not the body)
   std::vector<Name> names;
   std::vector<std::string> type_args;  // "f32", "t", "sum"
-  std::string assign = "=";
+  std::vector<Span> type_spans;        // of each of them
+  std::string assign = "=";          // or "+=" "-=" "*=" "/="
   std::vector<ExprRef> operands;
   std::vector<ExprRef> targets;
   std::vector<Attr> attrs;
@@ -123,7 +129,7 @@ struct Axis {
 struct Launch {
   Span span;
   std::vector<Axis> axes;
-  std::vector<Attr> attrs;  // order=row(8): a kCall expression; cluster=[2,1]: see `cluster`
+  std::vector<Attr> attrs;  // order=row(8): a kCall expression; all but cluster=[2,1]
   std::vector<ExprRef> cluster;
   std::vector<Stmt> body;
 };
