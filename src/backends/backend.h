@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/search_paths.h"
 #include "base/status.h"
 #include "base/target.h"
 #include "ir/module.h"
@@ -142,8 +143,8 @@ class Backend {
 
 // Each backend's constructor function, called once per context.
 std::unique_ptr<Backend> MakeReferenceBackend();
-std::unique_ptr<Backend> MakeCpuBackend();
-std::unique_ptr<Backend> MakeCudaBackend();
+std::unique_ptr<Backend> MakeCpuBackend(const SearchPaths& paths);
+std::unique_ptr<Backend> MakeCudaBackend(const SearchPaths& paths);
 
 }  // namespace tl
 
