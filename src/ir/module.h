@@ -81,6 +81,7 @@ struct Buffer {
   std::vector<int64_t> packed;
   bool is_const = false;  // no earlier kernel in the stream writes it
 
+  bool accumulator = false;  // alloc_acc: only gemm, fill and copy touch it
   ReduceOp reduce_op = ReduceOp::kSum;  // role kReducer
   int64_t depth = 1;                    // channels
   // Level Thread: byte offset of the tile's storage in its block's arena; -1: not there (kLocal
