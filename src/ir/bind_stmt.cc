@@ -243,19 +243,23 @@ Status Binder::BindAlloc(const syntax::Stmt& s, Block& out) {
   if (const syntax::Attr* boxes = FindAttr(s, "boxes")) {
     TL_ASSIGN_OR_RETURN(b.boxes, BindConstInt(boxes->value, "boxes", 1, kMaxExtent));
   }
-  if (module_.buffers.size() >= kMaxTiles) {
-    return LimitError(s.span,
-                      absl::StrCat("the program has more than ", kMaxTiles, " tiles and tensors"));
-  }
   if (in_group_ && b.scope == Scope::kChannel) {
     return SemanticError(s.span, "a channel connects groups: allocate it outside 'on'");
   }
-  const BufferId id = module_.AddBuffer(std::move(b));
-  TL_RETURN_IF_ERROR(Define(s.names[0], {.kind = Binding::Kind::kBuffer,
-                                         .span = s.names[0].span,
-                                         .buffer = id,
-                                         .extents_as_written = s.targets}));
-  Emit(out, Alloc{id}, s);
+  for (const syntax::Name& name : s.names) {
+    if (module_.buffers.size() >= kMaxTiles) {
+      return LimitError(s.span,
+                        absl::StrCat("the program has more than ", kMaxTiles, " tiles and tensors"));
+    }
+    b.name = name.text;
+    b.span = name.span;
+    const BufferId id = module_.AddBuffer(b);
+    TL_RETURN_IF_ERROR(Define(name, {.kind = Binding::Kind::kBuffer,
+                                     .span = name.span,
+                                     .buffer = id,
+                                     .extents_as_written = s.targets}));
+    Emit(out, Alloc{id}, s);
+  }
   return absl::OkStatus();
 }
 

@@ -94,13 +94,25 @@ Status Parser::UnknownOp() const {
         word.span(),
         absl::StrCat("'", word.text, "' makes a tile: write 'x = ", word.text, " ...'"));
   }
-  if (pos_ > 0 && Last().line == word.line && Last().text == "clear") {
+  TL_RETURN_IF_ERROR(CheckClearBefore(pos_));
+  // Something like `x == 3` or `x.y`: the word is no attempt at an operation.
+  const Token& next = Peek(1);
+  const std::string_view starts = "(-{}";
+  if (next.kind == TokenKind::kPunct && starts.find(next.text) == std::string_view::npos) {
     return SyntaxError(
-        Last().span(),
-        "'clear' on the line of another statement is its attribute: start a new line");
+        next.span(), absl::StrCat("expected '=' after '", word.text, "', found '", next.text, "'"));
   }
   return SyntaxError(word.span(), absl::StrCat("unknown operation '", word.text, "'",
                                                DidYouMean(word.text, StatementWords())));
+}
+
+// `gemm a, b -> c clear d`: the word is the attribute, and what follows it makes no sense.
+Status Parser::CheckClearBefore(size_t first) const {
+  if (first == 0 || tokens_[first - 1].text != "clear") return absl::OkStatus();
+  const Token& clear = tokens_[first - 1];
+  if (clear.line != tokens_[first].line) return absl::OkStatus();
+  return SyntaxError(clear.span(),
+                     "'clear' on the line of another statement is its attribute: start a new line");
 }
 
 // -- x = ..., x[...] = ... ---------------------------------------------------------------------
@@ -116,7 +128,10 @@ Status Parser::ParseAssignment(Stmt* stmt) {
     TL_ASSIGN_OR_RETURN(Name name, ExpectName("a name"));
     stmt->names.push_back(std::move(name));
   } while (Accept(","));
-  if (!AtAssign()) return Expected("'='", "after", stmt->names.back().text);
+  if (!AtAssign()) {
+    TL_RETURN_IF_ERROR(CheckClearBefore(first));
+    return Expected("'='", "after", stmt->names.back().text);
+  }
   stmt->assign = Next().text;
   const OpSpec* op = AtName() ? FindOp(Peek().text) : nullptr;
   const bool alloc =

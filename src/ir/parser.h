@@ -116,6 +116,7 @@ class Parser {
   Status ParseIfStmt(Stmt* stmt);
   Status ParseOn(Stmt* stmt);
   Status UnknownOp() const;
+  Status CheckClearBefore(size_t first) const;
   bool AtAssign(size_t ahead = 0) const;
 
   // Attributes of a statement: those on the line of the token just read.
