@@ -55,9 +55,9 @@ extern "C" {
 #define TL_ZERO_TERMINATED ((size_t)-1)
 /* tl_context_options options = TL_INIT(tl_context_options); */
 #ifdef __cplusplus
-#define TL_INIT(type) type{sizeof(type)}
+#define TL_INIT(type) [] { type value{}; value.struct_size = sizeof(value); return value; }()
 #else
-#define TL_INIT(type) {sizeof(type)}
+#define TL_INIT(type) {.struct_size = sizeof(type)}
 #endif
 
 /* ---- Status -------------------------------------------------------------------------------------- */
