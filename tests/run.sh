@@ -48,8 +48,9 @@ run_ctest() {
     --output-junit "$RESULTS/$dir.xml" >"$RESULTS/$dir.log" 2>&1 || true
   if [ -s "$RESULTS/$dir.xml" ]; then
     # Only what a reader needs: failures with their output, and the totals.
-    sed -n '/\*\*\*\(Failed\|Timeout\|Exception\)/,/^ *[0-9]*\/[0-9]* Test\|^ *Start/p;/tests passed/p;/Total Test time/p' \
-      "$RESULTS/$dir.log" | head -n 400
+    awk '/\*\*\*(Failed|Timeout|Exception)/ { show = 1 }
+      /^ *Start |^ *[0-9]+\/[0-9]+ Test.*(Passed|Skipped)|tests passed/ { show = 0 }
+      show || /tests passed|Total Test time/' "$RESULTS/$dir.log" | head -n 400
   else
     tail -n 30 "$RESULTS/$dir.log"
     printf 'failed 0 ctest-%s\n' "$dir" >>"$GATES"
