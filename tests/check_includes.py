@@ -30,12 +30,12 @@ ROOMS = {
     "tests/oracle": [],
 }
 
-# System header -> the only rooms that may include it.
+# Third-party header, with its opening delimiter -> the only rooms that may include it.
 CONFINED = {
-    r"<llvm/.*|<llvm-c/.*": ["src/backends/cpu/module"],
-    r"<sqlite3.*": ["cache"],
-    r"<cuda.*|<nvrtc.*": ["src/backends/cuda"],
-    r"<hip/.*": ["src/backends/hip"],
+    r"[<\"]llvm(-c)?/.*": ["src/backends/cpu/module"],
+    r"[<\"]sqlite3.*": ["cache"],
+    r"[<\"](cuda|nvrtc).*\.h": ["src/backends/cuda"],
+    r"[<\"]hip/.*": ["src/backends/hip"],
     r"<absl/.*": [],  # written "absl/..."
 }
 
@@ -59,7 +59,7 @@ def check_include(path, room, spelled, root):
             return f"{name} may be included only in {', '.join(homes) or 'no room'}"
     if kind == "<" and not name.startswith("tl/"):
         return None
-    if name.startswith(("absl/", "gtest/", "gmock/", "benchmark/")) or name == "xxhash.h":
+    if name.startswith(("absl/", "llvm/", "gtest/", "gmock/")) or name in ("sqlite3.h", "xxhash.h"):
         outside = ("bindings", "examples", "tests/oracle", "include")
         if name.startswith("absl/") and (room in outside or room == "tests/abi"):
             return f"{room} does not use Abseil"
