@@ -177,115 +177,114 @@ Block StmtMapper::MapBlock(const Block& b) {
 StmtRef StmtMapper::MapStmt(const StmtRef& s) {
   const auto map = [&](const ExprRef& e) { return MapExpr(e); };
   const auto make = [&](auto node) { return MakeStmt(std::move(node), s->span, s->id); };
-  return std::visit(
-      Overloaded{
-          [&](Let x) {
-            x.value = MapExpr(x.value);
-            x.var = MapDefinition(x.var);
-            return make(std::move(x));
-          },
-          [&](Assign x) {
-            x.value = MapExpr(x.value);
-            x.var = MapAssigned(x.var);
-            return make(std::move(x));
-          },
-          [&](Alloc x) {
-            x.buffer = MapBuffer(x.buffer);
-            return make(std::move(x));
-          },
-          [&](Store x) {
-            x.index = MapList(x.index, map);
-            x.value = MapExpr(x.value);
-            x.buffer = MapBuffer(x.buffer);
-            return make(std::move(x));
-          },
-          [&](AtomicElement x) {
-            x.index = MapList(x.index, map);
-            x.value = MapExpr(x.value);
-            x.buffer = MapBuffer(x.buffer);
-            return make(std::move(x));
-          },
-          [&](For x) {
-            x.begin = MapExpr(x.begin);
-            x.end = MapExpr(x.end);
-            x.var = MapDefinition(x.var);
-            x.body = MapBlock(x.body);
-            return make(std::move(x));
-          },
-          [&](If x) {
-            x.cond = MapExpr(x.cond);
-            x.then_body = MapBlock(x.then_body);
-            x.else_body = MapBlock(x.else_body);
-            return make(std::move(x));
-          },
-          [&](Copy x) {
-            x.src = MapRegion(x.src);
-            x.dst = MapRegion(x.dst);
-            if (x.rows) x.rows = MapExpr(x.rows);
-            return make(std::move(x));
-          },
-          [&](Fill x) {
-            x.dst = MapRegion(x.dst);
-            x.value = MapExpr(x.value);
-            return make(std::move(x));
-          },
-          [&](Gemm x) {
-            x.a = MapRegion(x.a);
-            x.b = MapRegion(x.b);
-            x.c = MapRegion(x.c);
-            return make(std::move(x));
-          },
-          [&](Finish x) {
-            x.reducer = MapBuffer(x.reducer);
-            return make(std::move(x));
-          },
-          [&](Parallel x) {
-            for (VarId& v : x.vars) v = MapDefinition(v);
-            x.body = MapBlock(x.body);
-            return make(std::move(x));
-          },
-          [&](OnGroup x) {
-            x.var = MapDefinition(x.var);
-            x.body = MapBlock(x.body);
-            return make(std::move(x));
-          },
-          [&](Send x) {
-            x.src = MapRegion(x.src);
-            x.channel = MapBuffer(x.channel);
-            return make(std::move(x));
-          },
-          [&](Recv x) {
-            x.dst = MapRegion(x.dst);
-            x.channel = MapBuffer(x.channel);
-            return make(std::move(x));
-          },
-          [&](ThreadFor x) {
-            x.extent = MapExpr(x.extent);
-            x.var = MapDefinition(x.var);
-            x.body = MapBlock(x.body);
-            return make(std::move(x));
-          },
-          [&](ChannelAcquire x) {
-            x.channel = MapBuffer(x.channel);
-            x.slot = MapDefinition(x.slot);
-            return make(std::move(x));
-          },
-          [&](ChannelRelease x) {
-            x.channel = MapBuffer(x.channel);
-            return make(std::move(x));
-          },
-          [&](Barrier x) { return make(x); },
-          [&](auto x) {
-            if constexpr (requires { x.body; }) {
-              x.body = MapBlock(x.body);
-            } else {  // Reduce, ArgMax, CumSum, Atomic
-              x.src = MapRegion(x.src);
-              x.dst = MapRegion(x.dst);
-            }
-            return make(std::move(x));
-          },
-      },
-      s->node);
+  return std::visit(Overloaded{
+                        [&](Let x) {
+                          x.value = MapExpr(x.value);
+                          x.var = MapDefinition(x.var);
+                          return make(std::move(x));
+                        },
+                        [&](Assign x) {
+                          x.value = MapExpr(x.value);
+                          x.var = MapAssigned(x.var);
+                          return make(std::move(x));
+                        },
+                        [&](Alloc x) {
+                          x.buffer = MapBuffer(x.buffer);
+                          return make(std::move(x));
+                        },
+                        [&](Store x) {
+                          x.index = MapList(x.index, map);
+                          x.value = MapExpr(x.value);
+                          x.buffer = MapBuffer(x.buffer);
+                          return make(std::move(x));
+                        },
+                        [&](AtomicElement x) {
+                          x.index = MapList(x.index, map);
+                          x.value = MapExpr(x.value);
+                          x.buffer = MapBuffer(x.buffer);
+                          return make(std::move(x));
+                        },
+                        [&](For x) {
+                          x.begin = MapExpr(x.begin);
+                          x.end = MapExpr(x.end);
+                          x.var = MapDefinition(x.var);
+                          x.body = MapBlock(x.body);
+                          return make(std::move(x));
+                        },
+                        [&](If x) {
+                          x.cond = MapExpr(x.cond);
+                          x.then_body = MapBlock(x.then_body);
+                          x.else_body = MapBlock(x.else_body);
+                          return make(std::move(x));
+                        },
+                        [&](Copy x) {
+                          x.src = MapRegion(x.src);
+                          x.dst = MapRegion(x.dst);
+                          if (x.rows) x.rows = MapExpr(x.rows);
+                          return make(std::move(x));
+                        },
+                        [&](Fill x) {
+                          x.dst = MapRegion(x.dst);
+                          x.value = MapExpr(x.value);
+                          return make(std::move(x));
+                        },
+                        [&](Gemm x) {
+                          x.a = MapRegion(x.a);
+                          x.b = MapRegion(x.b);
+                          x.c = MapRegion(x.c);
+                          return make(std::move(x));
+                        },
+                        [&](Finish x) {
+                          x.reducer = MapBuffer(x.reducer);
+                          return make(std::move(x));
+                        },
+                        [&](Parallel x) {
+                          for (VarId& v : x.vars) v = MapDefinition(v);
+                          x.body = MapBlock(x.body);
+                          return make(std::move(x));
+                        },
+                        [&](OnGroup x) {
+                          x.var = MapDefinition(x.var);
+                          x.body = MapBlock(x.body);
+                          return make(std::move(x));
+                        },
+                        [&](Send x) {
+                          x.src = MapRegion(x.src);
+                          x.channel = MapBuffer(x.channel);
+                          return make(std::move(x));
+                        },
+                        [&](Recv x) {
+                          x.dst = MapRegion(x.dst);
+                          x.channel = MapBuffer(x.channel);
+                          return make(std::move(x));
+                        },
+                        [&](ThreadFor x) {
+                          x.extent = MapExpr(x.extent);
+                          x.var = MapDefinition(x.var);
+                          x.body = MapBlock(x.body);
+                          return make(std::move(x));
+                        },
+                        [&](ChannelAcquire x) {
+                          x.channel = MapBuffer(x.channel);
+                          x.slot = MapDefinition(x.slot);
+                          return make(std::move(x));
+                        },
+                        [&](ChannelRelease x) {
+                          x.channel = MapBuffer(x.channel);
+                          return make(std::move(x));
+                        },
+                        [&](Barrier x) { return make(x); },
+                        [&](auto x) {
+                          if constexpr (requires { x.body; }) {
+                            x.body = MapBlock(x.body);
+                          } else {  // Reduce, ArgMax, CumSum, Atomic
+                            x.src = MapRegion(x.src);
+                            x.dst = MapRegion(x.dst);
+                          }
+                          return make(std::move(x));
+                        },
+                    },
+                    s->node);
 }
 
 namespace {

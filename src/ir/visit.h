@@ -27,8 +27,8 @@ bool HasLoad(const ExprRef& e);
 
 // ---- Statements
 
-// The expressions of one statement, without those of the statements nested in it; offsets of regions
-// count. A null `rows` is skipped.
+// The expressions of one statement, without those of the statements nested in it; offsets of
+// regions count. A null `rows` is skipped.
 void VisitStmtExprs(const Stmt& s, absl::FunctionRef<void(const ExprRef&)> visit);
 // The regions of one statement; `write` tells destinations.
 void VisitRegions(const Stmt& s, absl::FunctionRef<void(const Region&, bool write)> visit);
@@ -44,8 +44,8 @@ class StmtMapper {
  public:
   virtual ~StmtMapper() = default;
   virtual ExprRef MapExpr(const ExprRef& e) { return e; }
-  virtual Region MapRegion(const Region& r);  // default: MapExpr on the offsets
-  virtual Block MapBlock(const Block& b);     // default: MapStmt on each statement
+  virtual Region MapRegion(const Region& r);          // default: MapExpr on the offsets
+  virtual Block MapBlock(const Block& b);             // default: MapStmt on each statement
   virtual VarId MapDefinition(VarId v) { return v; }  // Let, loops, parallel, on, ChannelAcquire
   virtual VarId MapAssigned(VarId v) { return v; }    // Assign
   virtual BufferId MapBuffer(BufferId b) { return b; }

@@ -1,0 +1,20 @@
+// Turns a split axis into a plain grid axis, the number of the run, and a loop over the items: a
+// running sum of counts says which part of each item lies in the block's run. `parts(b)` becomes a
+// range computed from the same sums.
+//
+// Every block scans the counts for itself: they are few and stay in the cache, and no launch has to
+// be added in front.
+#ifndef TILEJIT_PASSES_EXPAND_SPLIT_H_
+#define TILEJIT_PASSES_EXPAND_SPLIT_H_
+
+#include "base/status.h"
+#include "base/target.h"
+#include "ir/module.h"
+
+namespace tl {
+
+Status ExpandSplit(Module& module, const Target& target);
+
+}  // namespace tl
+
+#endif  // TILEJIT_PASSES_EXPAND_SPLIT_H_

@@ -1,0 +1,169 @@
+// Copy, fill and atomic: elementwise movement between tensors and tiles.
+//
+// A tensor's side needs bounds: outside it, reads give 0 and writes do nothing. In the flat shape
+// every element tests for itself; in the nested shape the innermost loop is cut to the valid range
+// instead, so that it runs without tests.
+#include <string>
+
+#include "ir/visit.h"
+#include "passes/lowering.h"
+
+namespace tl {
+namespace {
+
+// A copy with prepared regions. `rows` limits dim 0 of the tensor sides.
+struct Move {
+  Region src, dst;
+  ExprRef rows;
+  bool transpose = false;
+
+  // Coordinates of the source for those of the destination.
+  Coords SourceOf(const Coords& c) const { return transpose ? Coords{c[1], c[0]} : c; }
+};
+
+// Bounds of one tensor element, `rows` included. `skip`: buffer dim that is not tested, with `rows`
+// left out if that is the dim it limits.
+ExprRef InsideWindow(const Lowering& l, const Region& r, const Coords& c, const ExprRef& rows,
+                     int skip = -1) {
+  ExprRef inside = l.Inside(r.buffer, Lowering::Index(r, c), skip);
+  const bool rows_skipped = !rows || r.rank() == 0 || r.dims[0] == skip;
+  return rows_skipped ? inside : And(std::move(inside), Less(c[0], rows));
+}
+
+ExprRef SourceValue(const Lowering& l, const Move& m, const Coords& dst_coords) {
+  const Coords c = m.SourceOf(dst_coords);
+  const ExprRef value = l.LoadAt(m.src, c);
+  if (!l.IsGlobal(m.src)) return value;
+  return MakeSelect(InsideWindow(l, m.src, c, m.rows), value, Zero(value->type));
+}
+
+// Part [lo, hi) of the innermost loop in which the elements of `window` lie inside their tensor.
+struct ValidRange {
+  ExprRef lo, hi;
+};
+
+// `outer`: coordinates of the window with 0 in place of the innermost one, tile dim `inner`.
+ValidRange InnerRange(Lowering& l, const Region& window, const Coords& outer, int inner,
+                      const ExprRef& rows) {
+  const int dim = window.dims[inner];
+  const ExprRef& offset = window.offset[dim];
+  const ExprRef& size = l.buffer(window.buffer).shape[dim];
+  const int64_t extent = window.extents[inner];
+  const Interval start = l.intervals().Of(l.module(), offset);
+  const Interval limit = l.intervals().Of(l.module(), size);
+  ExprRef hi = MakeInt(extent);
+  if (start.hi == Interval::kMax || start.hi > limit.lo - extent) hi = Min(hi, Sub(size, offset));
+  if (inner == 0 && rows) hi = Min(hi, rows);
+  hi = MakeSelect(InsideWindow(l, window, outer, rows, dim), hi, MakeInt(0));
+  if (!IntValue(hi)) hi = l.Named("valid", Max(hi, MakeInt(0)));
+  ExprRef lo = MakeInt(0);
+  if (start.lo < 0) lo = l.Named("first", Min(Max(Sub(MakeInt(0), offset), MakeInt(0)), hi));
+  return {lo, hi};
+}
+
+// Runs `body` on the coordinates inside the tensor and `other` (may be null) on the rest of the
+// window's. Coordinates are those of the destination, whose extents are `extents`; `window` is the
+// tensor's side, read with swapped coordinates if `swapped`.
+using CoordsFn = absl::FunctionRef<void(const Coords&)>;
+void ForEachInside(Lowering& l, const std::vector<int64_t>& extents, const Region& window,
+                   bool swapped, const ExprRef& rows, CoordsFn body, const CoordsFn* other) {
+  const int last = static_cast<int>(extents.size()) - 1;
+  const auto inner_loops = [&](Coords c) {
+    c[last] = MakeInt(0);
+    const Coords outer = swapped ? Coords{c[1], c[0]} : c;
+    const ValidRange valid = InnerRange(l, window, outer, swapped ? 0 : last, rows);
+    const auto part = [&](const ExprRef& begin, const ExprRef& end, CoordsFn fn) {
+      l.Threads("x", Sub(end, begin), [&](const ExprRef& x) {
+        c[last] = Add(begin, x);
+        fn(c);
+      });
+    };
+    part(valid.lo, valid.hi, body);
+    if (!other) return;
+    part(valid.hi, MakeInt(extents[last]), *other);
+    part(MakeInt(0), valid.lo, *other);
+  };
+  Coords coords(extents.size());
+  const auto nest = [&](auto& self, int d) -> void {
+    if (d == last) return inner_loops(coords);
+    l.Serial(std::string(1, static_cast<char>('i' + d)), MakeInt(0), MakeInt(extents[d]),
+             [&](const ExprRef& i) {
+               coords[d] = i;
+               self(self, d + 1);
+             });
+  };
+  nest(nest, 0);
+}
+
+void MoveFlat(Lowering& l, const Move& m) {
+  l.ForEach(m.dst.extents, [&](const Coords& c) {
+    const auto store = [&] { l.StoreAt(m.dst, c, SourceValue(l, m, c)); };
+    if (!l.IsGlobal(m.dst)) return store();
+    l.EmitIf(InsideWindow(l, m.dst, c, m.rows), store);
+  });
+}
+
+void MoveNested(Lowering& l, const Move& m) {
+  if (l.IsGlobal(m.dst)) {
+    ForEachInside(
+        l, m.dst.extents, m.dst, false, m.rows,
+        [&](const Coords& c) { l.StoreAt(m.dst, c, SourceValue(l, m, c)); }, nullptr);
+    return;
+  }
+  const auto load = [&](const Coords& c) { l.StoreAt(m.dst, c, l.LoadAt(m.src, m.SourceOf(c))); };
+  const ExprRef zero = Zero(ComputeType(l.buffer(m.dst.buffer).dtype));
+  const auto clear = [&](const Coords& c) { l.StoreAt(m.dst, c, zero); };
+  const CoordsFn clear_fn = clear;
+  ForEachInside(l, m.dst.extents, m.src, m.transpose, m.rows, load, &clear_fn);
+}
+
+void LowerMove(Lowering& l, const Move& m) {
+  const bool bounded = l.IsGlobal(m.src) || l.IsGlobal(m.dst);
+  if (l.flat() || !bounded || m.dst.rank() == 0) return MoveFlat(l, m);
+  MoveNested(l, m);
+}
+
+}  // namespace
+
+void LowerCopy(Lowering& l, const Copy& copy) {
+  Move m;
+  m.src = l.Prepared(copy.src);
+  m.dst = l.Prepared(copy.dst);
+  if (copy.rows) m.rows = l.Fixed("rows", l.Lowered(copy.rows));
+  m.transpose = copy.transpose;
+  if (m.dst.num_elements() == 0) return;
+  if (m.src.buffer != m.dst.buffer) return LowerMove(l, m);
+  // Within one buffer: all is read before anything is written.
+  if (!l.IsGlobal(m.src) && !m.transpose && Lowering::SameWindow(m.src, m.dst)) return;
+  const DType dtype = l.buffer(m.src.buffer).dtype;
+  const Region scratch = l.Whole(l.Scratch("copied", dtype, m.src.extents));
+  LowerMove(l, {m.src, scratch, m.rows, false});
+  LowerMove(l, {scratch, m.dst, m.rows, m.transpose});
+}
+
+void LowerAtomic(Lowering& l, const Atomic& atomic) {
+  const Region src = l.Prepared(atomic.src), dst = l.Prepared(atomic.dst);
+  const auto add = [&](const Coords& c) {
+    const DType dtype = l.buffer(dst.buffer).dtype;
+    l.Emit(AtomicElement{atomic.op,
+                         dst.buffer,
+                         {l.Offset(dst.buffer, Lowering::Index(dst, c))},
+                         ConvertTo(dtype, l.LoadAt(src, c))});
+  };
+  if (dst.num_elements() == 0) return;
+  if (!l.flat() && l.IsGlobal(dst) && dst.rank() > 0) {
+    return ForEachInside(l, src.extents, dst, false, nullptr, add, nullptr);
+  }
+  l.ForEach(src.extents, [&](const Coords& c) {
+    if (!l.IsGlobal(dst)) return add(c);
+    l.EmitIf(InsideWindow(l, dst, c, nullptr), [&] { add(c); });
+  });
+}
+
+void LowerFill(Lowering& l, const Fill& fill) {
+  const Region dst = l.Prepared(fill.dst);
+  const ExprRef value = l.Fixed("value", l.Lowered(fill.value));
+  l.ForEach(dst.extents, [&](const Coords& c) { l.StoreAt(dst, c, value); });
+}
+
+}  // namespace tl

@@ -1,0 +1,93 @@
+// Parallel loops and the statements on single elements in them.
+#include "ir/visit.h"
+#include "passes/lowering.h"
+
+namespace tl {
+namespace {
+
+BinaryOp OperatorOf(StoreOp op) {
+  switch (op) {
+    case StoreOp::kAdd:
+      return BinaryOp::kAdd;
+    case StoreOp::kSub:
+      return BinaryOp::kSub;
+    case StoreOp::kMul:
+      return BinaryOp::kMul;
+    case StoreOp::kDiv:
+      return BinaryOp::kDiv;
+    case StoreOp::kMin:
+      return BinaryOp::kMin;
+    default:
+      return BinaryOp::kMax;
+  }
+}
+
+Coords LoweredAll(Lowering& l, const std::vector<ExprRef>& exprs) {
+  Coords out;
+  for (const ExprRef& e : exprs) out.push_back(l.Lowered(e));
+  return out;
+}
+
+void LowerStore(Lowering& l, const Store& store) {
+  const ExprRef value = l.Lowered(store.value);
+  ExprRef offset = l.Offset(store.buffer, LoweredAll(l, store.index));
+  const DType dtype = l.buffer(store.buffer).dtype;
+  if (store.op == StoreOp::kSet) {
+    l.Emit(Store{store.buffer, {offset}, StoreOp::kSet, ConvertTo(dtype, value)});
+    return;
+  }
+  offset = l.Named("at", offset);
+  const ExprRef old = MakeLoad(store.buffer, dtype, {offset});
+  const ExprRef updated =
+      MakeBinary(OperatorOf(store.op), old, ConvertTo(WideDType(old->type), value));
+  l.Emit(Store{store.buffer, {offset}, StoreOp::kSet, updated});
+}
+
+void LowerAtomicElement(Lowering& l, const AtomicElement& a) {
+  const DType dtype = l.buffer(a.buffer).dtype;
+  const ExprRef value = ConvertTo(dtype, l.Lowered(a.value));
+  l.Emit(AtomicElement{a.op, a.buffer, {l.Offset(a.buffer, LoweredAll(l, a.index))}, value});
+}
+
+void LowerElementBlock(Lowering& l, const Block& block) {
+  for (const StmtRef& s : block) LowerElementStmt(l, s);
+}
+
+}  // namespace
+
+void LowerElementStmt(Lowering& l, const StmtRef& s) {
+  l.At(*s);
+  if (const Let* let = As<Let>(s)) {
+    const ExprRef value = l.Lowered(let->value);
+    l.intervals().Set(let->var, l.intervals().Of(l.module(), value));
+    l.Emit(Let{let->var, value});
+  } else if (const Assign* assign = As<Assign>(s)) {
+    l.Set(assign->var, l.Lowered(assign->value));
+  } else if (const Alloc* alloc = As<Alloc>(s)) {
+    l.Emit(*alloc);
+  } else if (const Store* store = As<Store>(s)) {
+    LowerStore(l, *store);
+  } else if (const AtomicElement* atomic = As<AtomicElement>(s)) {
+    LowerAtomicElement(l, *atomic);
+  } else if (const For* loop = As<For>(s)) {
+    For out{loop->kind, loop->var, l.Fixed("begin", l.Lowered(loop->begin)),
+            l.Fixed("end", l.Lowered(loop->end)), loop->down};
+    if (out.kind == LoopKind::kPipelined) out.kind = LoopKind::kSerial;
+    l.intervals().SetLoop(l.module(), out.var, out.begin, out.end);
+    out.body = l.Capture([&] { LowerElementBlock(l, loop->body); });
+    l.At(*s);
+    l.Emit(std::move(out));
+  } else if (const If* branch = As<If>(s)) {
+    If out{l.Lowered(branch->cond)};
+    out.then_body = l.Capture([&] { LowerElementBlock(l, branch->then_body); });
+    out.else_body = l.Capture([&] { LowerElementBlock(l, branch->else_body); });
+    l.At(*s);
+    l.Emit(std::move(out));
+  }
+}
+
+void LowerParallel(Lowering& l, const Parallel& parallel) {
+  l.ForEachVar(parallel.vars, parallel.extents, [&] { LowerElementBlock(l, parallel.body); });
+}
+
+}  // namespace tl

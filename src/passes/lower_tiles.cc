@@ -1,0 +1,152 @@
+#include "passes/lower_tiles.h"
+
+#include <string>
+#include <utility>
+
+#include "passes/lowering.h"
+
+namespace tl {
+namespace {
+
+class LaunchLowering {
+ public:
+  LaunchLowering(Module& module, const Target& target, Launch& launch)
+      : module_(module), launch_(launch), l_(module, target, launch) {}
+
+  Status Run() {
+    launch_.block = AddIndex("block");
+    launch_.thread = AddIndex("thread");
+    launch_.group = AddIndex("group");
+    launch_.group_thread = AddIndex("group_thread");
+    Block body = l_.Capture([&] {
+      DecodeAxes();
+      LowerBlock(launch_.body);
+    });
+    launch_.body = std::move(body);
+    for (BufferId id : l_.private_tiles()) {
+      std::vector<int64_t>& extents = module_.buffers[id].extents;
+      extents.insert(extents.begin(), launch_.groups);
+    }
+    return status_;
+  }
+
+ private:
+  VarId AddIndex(std::string name) {
+    return module_.AddVar(std::move(name), ScalarType::kInt, VarRole::kThread, launch_.span);
+  }
+
+  // The axes' order in the one-dimensional grid: the first varies fastest.
+  void DecodeAxes() {
+    ExprRef rest = l_.Read(launch_.block);
+    for (size_t i = 0; i < launch_.axes.size(); ++i) {
+      const GridAxis& axis = launch_.axes[i];
+      const bool last = i + 1 == launch_.axes.size();
+      ExprRef index = last ? rest : MakeBinary(BinaryOp::kMod, rest, axis.extent);
+      if (!last) rest = MakeBinary(BinaryOp::kDiv, rest, axis.extent);
+      l_.intervals().SetLoop(module_, axis.var, MakeInt(0), axis.extent);
+      l_.Emit(Let{axis.var, std::move(index)});
+    }
+  }
+
+  void LowerBlock(const Block& block) {
+    for (const StmtRef& s : block) {
+      l_.At(*s);
+      LowerStmt(s);
+    }
+  }
+
+  void LowerStmt(const StmtRef& s) {
+    if (const Copy* x = As<Copy>(s)) return LowerCopy(l_, *x);
+    if (const Fill* x = As<Fill>(s)) return LowerFill(l_, *x);
+    if (const Gemm* x = As<Gemm>(s)) return LowerGemm(l_, *x);
+    if (const Reduce* x = As<Reduce>(s)) return LowerReduce(l_, *x);
+    if (const ArgMax* x = As<ArgMax>(s)) return LowerArgMax(l_, *x);
+    if (const CumSum* x = As<CumSum>(s)) return LowerCumSum(l_, *x);
+    if (const Atomic* x = As<Atomic>(s)) return LowerAtomic(l_, *x);
+    if (const Parallel* x = As<Parallel>(s)) return LowerParallel(l_, *x);
+    if (const Send* x = As<Send>(s)) return Keep(LowerSend(l_, *x, s->span));
+    if (const Recv* x = As<Recv>(s)) return Keep(LowerRecv(l_, *x, s->span));
+    if (const InTurn* x = As<InTurn>(s)) return LowerBlock(x->body);
+    if (const OnGroup* x = As<OnGroup>(s)) return LowerOnGroup(s, *x);
+    if (const Alloc* x = As<Alloc>(s)) return LowerAlloc(*x);
+    if (const For* x = As<For>(s)) return LowerFor(s, *x);
+    if (const If* x = As<If>(s)) return LowerIf(s, *x);
+    if (As<Finish>(s)) return;  // a reducer of this path is complete at all times
+    if (ChangesMemory(s) && l_.cooperative()) {
+      Block body = l_.Capture([&] { LowerElementStmt(l_, s); });
+      return l_.Emit(OnFirstThread{l_.team(), std::move(body)});
+    }
+    LowerElementStmt(l_, s);  // Let, Assign, stores to local arrays: every thread for itself
+  }
+
+  // A side effect that must happen once per block.
+  bool ChangesMemory(const StmtRef& s) const {
+    if (As<AtomicElement>(s)) return true;
+    const Store* store = As<Store>(s);
+    return store && module_.buffer(store->buffer).scope != Scope::kLocal;
+  }
+
+  void LowerAlloc(const Alloc& alloc) {
+    const Buffer& b = module_.buffer(alloc.buffer);
+    const bool is_private = l_.in_group() && b.scope == Scope::kFragment;
+    if (is_private) l_.MakePrivate(alloc.buffer);
+    l_.Emit(alloc);
+    if (b.role != BufferRole::kReducer) return;
+    LowerFill(l_, {l_.Whole(alloc.buffer), IdentityOf(b.reduce_op, b.dtype)});
+  }
+
+  void LowerFor(const StmtRef& s, const For& loop) {
+    For out{loop.kind == LoopKind::kUnrolled ? loop.kind : LoopKind::kSerial, loop.var,
+            l_.Fixed("begin", l_.Lowered(loop.begin)), l_.Fixed("end", l_.Lowered(loop.end)),
+            loop.down};
+    l_.intervals().SetLoop(module_, out.var, out.begin, out.end);
+    out.body = l_.Capture([&] { LowerBlock(loop.body); });
+    l_.At(*s);
+    l_.Emit(std::move(out));
+  }
+
+  void LowerIf(const StmtRef& s, const If& branch) {
+    If out{l_.Lowered(branch.cond)};
+    out.then_body = l_.Capture([&] { LowerBlock(branch.then_body); });
+    out.else_body = l_.Capture([&] { LowerBlock(branch.else_body); });
+    l_.At(*s);
+    l_.Emit(std::move(out));
+  }
+
+  // Where groups cannot run side by side they run one after the other: only channels could tell.
+  void LowerOnGroup(const StmtRef& s, const OnGroup& on) {
+    l_.intervals().Set(on.var, {0, on.count - 1});
+    if (!l_.cooperative()) {
+      Block body = l_.Capture([&] { LowerBlock(on.body); });
+      l_.At(*s);
+      return l_.Emit(
+          For{LoopKind::kSerial, on.var, MakeInt(0), MakeInt(on.count), false, 1, std::move(body)});
+    }
+    l_.EnterGroup(launch_.group);
+    Block body = l_.Capture([&] { LowerBlock(on.body); });
+    l_.LeaveGroup();
+    l_.At(*s);
+    l_.Emit(OnGroup{on.var, on.count, std::move(body)});
+  }
+
+  void Keep(Status status) {
+    if (status_.ok()) status_ = std::move(status);
+  }
+
+  Module& module_;
+  Launch& launch_;
+  Lowering l_;
+  Status status_;
+};
+
+}  // namespace
+
+Status LowerTiles(Module& module, const Target& target) {
+  for (Launch& launch : module.launches) {
+    TL_RETURN_IF_ERROR(LaunchLowering(module, target, launch).Run());
+  }
+  module.level = Level::kThread;
+  return absl::OkStatus();
+}
+
+}  // namespace tl

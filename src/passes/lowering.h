@@ -1,0 +1,165 @@
+// State and helpers shared by the files that expand tile operations (lower_*.cc). Not part of the
+// room's interface; see lower_tiles.h for the pass.
+//
+// Two shapes of code come out, chosen by one fact of the target. Where many threads share a block
+// (`flat`), an operation is one ThreadFor over all elements of its result, coordinates decoded from
+// the flat index. Where one thread runs a block, it is a nest of serial loops around a ThreadFor
+// over the last dimension, which a compiler can vectorise.
+#ifndef TILEJIT_PASSES_LOWERING_H_
+#define TILEJIT_PASSES_LOWERING_H_
+
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_set.h"
+#include "absl/functional/function_ref.h"
+#include "base/status.h"
+#include "base/target.h"
+#include "ir/module.h"
+#include "passes/interval.h"
+
+namespace tl {
+
+using Coords = std::vector<ExprRef>;
+
+ExprRef Add(ExprRef a, ExprRef b);
+ExprRef Sub(ExprRef a, ExprRef b);
+ExprRef Mul(ExprRef a, ExprRef b);
+ExprRef Min(ExprRef a, ExprRef b);
+ExprRef Max(ExprRef a, ExprRef b);
+ExprRef Less(ExprRef a, ExprRef b);
+ExprRef And(ExprRef a, ExprRef b);
+// 0, 0.0 or false.
+ExprRef Zero(ScalarType type);
+// The element type that holds every value of a compute type.
+DType WideDType(ScalarType type);
+// What a reduction of elements of `dtype` starts from, in their compute type.
+ExprRef IdentityOf(ReduceOp op, DType dtype);
+// `v` as a value of `to`'s compute type, rounded to `to` where the compute type changes (a store
+// rounds anyhow). A number becomes a bool by != 0.
+ExprRef ConvertTo(DType to, const ExprRef& v);
+std::vector<int64_t> Without(const std::vector<int64_t>& extents, int dim);
+
+class Lowering {
+ public:
+  Lowering(Module& module, const Target& target, const Launch& launch);
+
+  // ---- What is being lowered
+
+  Module& module() { return m_; }
+  const Buffer& buffer(BufferId id) const { return m_.buffers[id]; }
+  bool flat() const { return target_.simt; }
+  // Several threads run one block: statements must be shared out and ordered.
+  bool cooperative() const { return cooperative_; }
+  const Target& target() const { return target_; }
+  // Threads that a team will have, roughly; for choosing how finely to cut work.
+  int64_t team_size() const;
+  Intervals& intervals() { return intervals_; }
+
+  // Statements made from now on carry the place of `s`.
+  void At(const Stmt& s) { span_ = s.span, id_ = s.id; }
+
+  // `on g`: statements inside are shared out over one group, whose fragments are private.
+  void EnterGroup(VarId group) { group_ = group; }
+  void LeaveGroup() { group_ = kNoId; }
+  bool in_group() const { return group_ != kNoId; }
+  Team team() const { return in_group() ? Team::kGroup : Team::kBlock; }
+  void MakePrivate(BufferId tile) { private_.insert(tile); }
+  const absl::flat_hash_set<BufferId>& private_tiles() const { return private_; }
+
+  // ---- Making statements
+
+  template <typename T>
+  void Emit(T node) {
+    out_->push_back(MakeStmt(std::move(node), span_, id_));
+  }
+  // What `make` emits.
+  Block Capture(absl::FunctionRef<void()> make);
+
+  // A name for `value`; literals and names stay as they are.
+  ExprRef Named(std::string_view name, ExprRef value);
+  // The same for every thread and fixed from here on: names what reads memory or mutable variables.
+  ExprRef Fixed(std::string_view name, ExprRef value);
+  // A mutable variable that starts with `init`.
+  VarId Mutable(std::string_view name, DType dtype, ExprRef init);
+  ExprRef Read(VarId var) const;
+  void Set(VarId var, ExprRef value) { Emit(Assign{var, std::move(value)}); }
+  void EmitIf(const ExprRef& cond, absl::FunctionRef<void()> body);
+  // for name = begin; name < end
+  void Serial(std::string_view name, ExprRef begin, ExprRef end,
+              absl::FunctionRef<void(const ExprRef&)> body, bool down = false);
+  void Threads(std::string_view name, ExprRef extent, absl::FunctionRef<void(const ExprRef&)> body);
+  // `body` once for every coordinate below `extents`, in the target's shape.
+  void ForEach(const std::vector<int64_t>& extents, absl::FunctionRef<void(const Coords&)> body);
+  // The same with given variables.
+  void ForEachVar(const std::vector<VarId>& vars, const std::vector<int64_t>& extents,
+                  absl::FunctionRef<void()> body);
+  // A tile that lives as long as its uses in the current block.
+  BufferId Scratch(std::string_view name, DType dtype, std::vector<int64_t> extents);
+
+  // ---- Expressions and addresses
+
+  // Level Tile to level Thread: indices become flat offsets.
+  ExprRef Lowered(const ExprRef& e);
+  // Offsets lowered and fixed: evaluated once, before the operation changes anything.
+  Region Prepared(const Region& r);
+  ExprRef Offset(BufferId buffer, const Coords& index) const;
+  ExprRef LoadAt(BufferId buffer, const Coords& index) const;
+  void StoreAt(BufferId buffer, const Coords& index, const ExprRef& value);
+  // Of prepared regions.
+  static Coords Index(const Region& r, const Coords& c);
+  ExprRef LoadAt(const Region& r, const Coords& c) const { return LoadAt(r.buffer, Index(r, c)); }
+  void StoreAt(const Region& r, const Coords& c, const ExprRef& value) {
+    StoreAt(r.buffer, Index(r, c), value);
+  }
+  bool IsGlobal(const Region& r) const { return buffer(r.buffer).scope == Scope::kGlobal; }
+  Region Whole(BufferId tile) const;
+  // Same elements in the same order, given the same buffer.
+  static bool SameWindow(const Region& a, const Region& b);
+  // Is the element at `index` of a tensor inside it? Tests that always hold are left out, and that
+  // of dimension `skip`.
+  ExprRef Inside(BufferId tensor, const Coords& index, int skip = -1) const;
+
+ private:
+  // Decoding of the flat index that is in force: coordinates of a full tile of these extents have
+  // this offset.
+  struct Decode {
+    std::vector<int64_t> extents;
+    std::vector<VarId> vars;
+    VarId flat = kNoId;
+  };
+  bool IsDecoded(const Buffer& b, const Coords& index) const;
+  ExprRef NewLet(std::string_view name, ExprRef value);
+
+  Module& m_;
+  const Target& target_;
+  const Launch& launch_;
+  bool cooperative_;
+  Block* out_ = nullptr;
+  Span span_;
+  int id_ = 0;
+  VarId group_ = kNoId;
+  Decode decode_;
+  Intervals intervals_;
+  absl::flat_hash_set<BufferId> private_;
+};
+
+// One function per group of operations.
+void LowerCopy(Lowering& l, const Copy& copy);
+void LowerAtomic(Lowering& l, const Atomic& atomic);
+void LowerFill(Lowering& l, const Fill& fill);
+void LowerGemm(Lowering& l, const Gemm& gemm);
+void LowerReduce(Lowering& l, const Reduce& reduce);
+void LowerArgMax(Lowering& l, const ArgMax& argmax);
+void LowerCumSum(Lowering& l, const CumSum& cumsum);
+void LowerParallel(Lowering& l, const Parallel& parallel);
+// A statement of a parallel body, or an element statement between tile operations.
+void LowerElementStmt(Lowering& l, const StmtRef& s);
+// Send and recv; UNIMPLEMENTED where the target has no channels.
+Status LowerSend(Lowering& l, const Send& send, Span span);
+Status LowerRecv(Lowering& l, const Recv& recv, Span span);
+
+}  // namespace tl
+
+#endif  // TILEJIT_PASSES_LOWERING_H_
