@@ -1,5 +1,5 @@
-// Where vendor libraries and programs are looked for. The service fills it from the environment once;
-// nothing below the service reads an environment variable.
+// Where vendor libraries and programs are looked for. The service fills it from the environment
+// once; nothing below the service reads an environment variable.
 #ifndef TILEJIT_BASE_SEARCH_PATHS_H_
 #define TILEJIT_BASE_SEARCH_PATHS_H_
 
@@ -18,6 +18,8 @@ struct SearchPaths {
   std::string library_dir;
   // Directories of programs (PATH).
   std::vector<std::string> program_dirs;
+  // Where the loader is told to look first (LD_LIBRARY_PATH).
+  std::vector<std::string> loader_dirs;
   // Where toolkits are installed by default: `cuda` and `cuda-*` there are searched.
   std::vector<std::string> system_roots = {"/usr/local"};
   // Also look where the dynamic loader looks.

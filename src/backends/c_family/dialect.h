@@ -1,0 +1,30 @@
+// What differs between the C-like languages that GPUs are programmed in, as a table of texts. The
+// emitter knows no vendor: it asks the table, so that a new language is a new row.
+#ifndef TILEJIT_BACKENDS_C_FAMILY_DIALECT_H_
+#define TILEJIT_BACKENDS_C_FAMILY_DIALECT_H_
+
+#include <string_view>
+
+namespace tl {
+
+// "$0", "$1" in a text stand for the arguments that its comment names.
+struct Dialect {
+  std::string_view language;    // Generated::language
+  std::string_view primitives;  // prelude: qualifiers, bit casts, atomics, barriers of the language
+  std::string_view entry;       // before an entry's name; $0: threads per block
+  std::string_view arena;       // declares `unsigned char arena[]`, the block's shared memory
+  std::string_view block_index;    // expression, int
+  std::string_view thread_index;   // expression, int
+  std::string_view barrier;        // statement: all threads of the block meet
+  std::string_view group_barrier;  // statement: the threads of a group meet; $0: group, $1: threads
+  std::string_view unroll;         // line before a loop to be unrolled
+  std::string_view no_unroll;      // line before a loop to be kept
+};
+
+// The part of the prelude that is the same everywhere: number formats, integer division, saturating
+// conversions. It uses what Dialect::primitives defines (numerics.cuh lists it).
+std::string_view NumericsPrelude();
+
+}  // namespace tl
+
+#endif  // TILEJIT_BACKENDS_C_FAMILY_DIALECT_H_

@@ -1,0 +1,55 @@
+#include "backends/c_family/emit.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "backends/c_family/kernel_emitter.h"
+
+namespace tl {
+namespace {
+
+Status CheckLimits(const Launch& launch, int64_t threads, const Target& target) {
+  if (threads < 1 || threads > target.max_threads_per_block) {
+    return LimitError(
+        launch.span, absl::StrCat("the launch needs ", threads, " threads per block; ", target.name,
+                                  " has 1 to ", target.max_threads_per_block));
+  }
+  if (target.max_shared_bytes > 0 && launch.arena_bytes > target.max_shared_bytes) {
+    return LimitError(launch.span, absl::StrCat("the launch needs ", launch.arena_bytes,
+                                                " bytes of shared memory per block; ", target.name,
+                                                " has ", target.max_shared_bytes));
+  }
+  return absl::OkStatus();
+}
+
+StatusOr<std::string> EmitLaunch(const Module& module, const Launch& launch, const Target& target,
+                                 const Dialect& dialect, Entry& entry) {
+  const int64_t threads = launch.threads > 0 ? launch.threads : target.default_threads;
+  TL_RETURN_IF_ERROR(CheckLimits(launch, threads * launch.groups, target));
+  entry.threads = static_cast<int>(threads * launch.groups);
+  entry.groups = launch.groups;
+  entry.shared_bytes = launch.arena_bytes;
+  return KernelEmitter(module, launch, static_cast<int>(threads), dialect).Emit(entry.symbol);
+}
+
+}  // namespace
+
+StatusOr<Generated> EmitC(const Module& module, const Target& target, const Dialect& dialect) {
+  if (module.level != Level::kThread) {
+    return absl::InternalError("the emitter takes programs lowered to the level of threads");
+  }
+  Generated result;
+  result.language = dialect.language;
+  result.source = absl::StrCat(dialect.primitives, NumericsPrelude());
+  for (size_t i = 0; i < module.launches.size(); ++i) {
+    Entry entry;
+    entry.symbol = absl::StrCat("tl_kernel_", i);
+    TL_ASSIGN_OR_RETURN(std::string text,
+                        EmitLaunch(module, module.launches[i], target, dialect, entry));
+    absl::StrAppend(&result.source, "\n", text);
+    result.entries.push_back(std::move(entry));
+  }
+  return result;
+}
+
+}  // namespace tl

@@ -1,0 +1,368 @@
+#include "backends/c_family/kernel_emitter.h"
+
+#include <limits>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/substitute.h"
+#include "backends/c_family/walk.h"
+
+namespace tl {
+namespace {
+
+bool HasBarrier(const Block& block) {
+  bool found = false;
+  ForEachStmt(block, [&](const Stmt& s) { found |= std::holds_alternative<Barrier>(s.node); });
+  return found;
+}
+
+// Does the value of `e` stay the same while a loop's body runs, as far as one can see at a glance?
+bool Stable(const Module& module, const ExprRef& e) {
+  if (As<IntLit>(e)) return true;
+  const VarRef* v = As<VarRef>(e);
+  return v != nullptr && module.var(v->var).role != VarRole::kMutable;
+}
+
+std::string_view AtomicName(AtomicOp op) {
+  switch (op) {
+    case AtomicOp::kAdd:
+      return "tl_atomic_add";
+    case AtomicOp::kMax:
+      return "tl_atomic_max";
+    case AtomicOp::kMin:
+      return "tl_atomic_min";
+  }
+  return "";
+}
+
+BinaryOp OperatorOf(StoreOp op) {
+  switch (op) {
+    case StoreOp::kSub:
+      return BinaryOp::kSub;
+    case StoreOp::kMul:
+      return BinaryOp::kMul;
+    case StoreOp::kDiv:
+      return BinaryOp::kDiv;
+    case StoreOp::kMin:
+      return BinaryOp::kMin;
+    case StoreOp::kMax:
+      return BinaryOp::kMax;
+    default:
+      return BinaryOp::kAdd;
+  }
+}
+
+// The compound assignment that does `op` on floats stored as they are computed; "" for none.
+std::string_view Compound(StoreOp op, DType t) {
+  if (t != DType::kF32 && t != DType::kF64) return "";
+  switch (op) {
+    case StoreOp::kAdd:
+      return " += ";
+    case StoreOp::kSub:
+      return " -= ";
+    case StoreOp::kMul:
+      return " *= ";
+    case StoreOp::kDiv:
+      return " /= ";
+    default:
+      return "";
+  }
+}
+
+}  // namespace
+
+KernelEmitter::KernelEmitter(const Module& module, const Launch& launch, int threads,
+                             const Dialect& dialect)
+    : module_(module),
+      launch_(launch),
+      threads_(threads),
+      dialect_(dialect),
+      exprs_(module_, names_) {
+  names_.vars.resize(module.vars.size());
+  names_.buffers.resize(module.buffers.size());
+}
+
+StatusOr<std::string> KernelEmitter::Emit(std::string_view symbol) {
+  NameParameters();
+  absl::StrAppend(&out_, Signature(symbol), " {\n");
+  depth_ = 1;
+  DeclareTiles();
+  DeclareIndices();
+  DeclareMutables();
+  TL_RETURN_IF_ERROR(EmitBlock(launch_.body));
+  out_ += "}\n";
+  return std::move(out_);
+}
+
+void KernelEmitter::NameParameters() {
+  auto number = [&](const std::vector<BufferId>& ids, std::string_view letter) {
+    for (size_t i = 0; i < ids.size(); ++i) names_.buffers[ids[i]] = absl::StrCat(letter, i);
+  };
+  number(module_.operands, "a");
+  number(module_.workspaces, "w");
+  for (size_t i = 0; i < module_.dims.size(); ++i) {
+    names_.vars[module_.dims[i]] = {absl::StrCat("n", i), CType::kI64, {0, Range::kMax}};
+  }
+  for (size_t i = 0; i < module_.strides.size(); ++i) {
+    // A launch refuses negative dims and strides.
+    names_.vars[module_.strides[i]] = {absl::StrCat("d", i), CType::kI64, {0, Range::kMax}};
+  }
+  for (size_t i = 0; i < module_.scalars.size(); ++i) {
+    const Var& v = module_.var(module_.scalars[i]);
+    // Ints and bools travel as 64-bit integers; a bool is compared where the kernel starts.
+    names_.vars[module_.scalars[i]] = {absl::StrCat("x", i), CTypeOf(v.type), RangeOf(v.dtype)};
+  }
+}
+
+std::string KernelEmitter::Signature(std::string_view symbol) const {
+  std::vector<std::string> params;
+  for (BufferId id : module_.operands) {
+    const Buffer& b = module_.buffer(id);
+    params.push_back(absl::StrCat(b.role == BufferRole::kIn ? "const " : "", StorageName(b.dtype),
+                                  "* ", names_.buffers[id]));
+  }
+  for (BufferId id : module_.workspaces) {
+    params.push_back(absl::StrCat(StorageName(module_.buffer(id).dtype), "* ", names_.buffers[id]));
+  }
+  for (VarId id : module_.dims) params.push_back(absl::StrCat("long long ", names_.vars[id].name));
+  for (VarId id : module_.strides)
+    params.push_back(absl::StrCat("long long ", names_.vars[id].name));
+  for (VarId id : module_.scalars) {
+    const Names::Variable& v = names_.vars[id];
+    const CType type = v.type == CType::kBool ? CType::kI64 : v.type;
+    params.push_back(absl::StrCat(Name(type), " ", v.name));
+  }
+  return absl::StrCat(absl::Substitute(dialect_.entry, block_threads()), " ", symbol, "(",
+                      absl::StrJoin(params, ", "), ")");
+}
+
+void KernelEmitter::DeclareTiles() {
+  if (launch_.arena_bytes > 0) Line(dialect_.arena);
+  int count = 0;
+  ForEachStmt(launch_.body, [&](const Stmt& s) {
+    const Alloc* alloc = std::get_if<Alloc>(&s.node);
+    if (alloc == nullptr || module_.buffer(alloc->buffer).arena_offset < 0) return;
+    std::string& name = names_.buffers[alloc->buffer];
+    if (!name.empty()) return;
+    const Buffer& b = module_.buffer(alloc->buffer);
+    name = absl::StrCat("s", count++);
+    const std::string_view type = StorageName(b.dtype);
+    Line(absl::StrCat(type, "* const ", name, " = (", type, "*)(arena + ", b.arena_offset, ");"));
+  });
+}
+
+void KernelEmitter::DeclareIndex(VarId var, std::string_view name, std::string text,
+                                 int64_t count) {
+  if (var != kNoId) {
+    names_.vars[var] = {std::string(name), CType::kI32, {0, count - 1}};
+  }
+  Line(absl::StrCat("const int ", name, " = ", text, ";"));
+}
+
+void KernelEmitter::DeclareIndices() {
+  constexpr int64_t kMaxBlocks = std::numeric_limits<int32_t>::max();
+  DeclareIndex(launch_.block, "block", absl::StrCat("(int)", dialect_.block_index), kMaxBlocks);
+  DeclareIndex(launch_.thread, "thread", absl::StrCat("(int)", dialect_.thread_index),
+               block_threads());
+  if (launch_.groups > 1) {
+    DeclareIndex(launch_.group, "group", absl::StrCat("thread / ", threads_), launch_.groups);
+    DeclareIndex(launch_.group_thread, "group_thread", absl::StrCat("thread % ", threads_),
+                 threads_);
+    return;
+  }
+  if (launch_.group != kNoId) names_.vars[launch_.group] = {"0", CType::kI32, {0, 0}};
+  if (launch_.group_thread != kNoId) {
+    names_.vars[launch_.group_thread] = {"thread", CType::kI32, {0, threads_ - 1}};
+  }
+}
+
+void KernelEmitter::DeclareMutables() {
+  std::vector<bool> introduced(module_.vars.size());
+  ForEachStmt(launch_.body, [&](const Stmt& s) {
+    if (const auto* let = std::get_if<Let>(&s.node)) introduced[let->var] = true;
+  });
+  ForEachStmt(launch_.body, [&](const Stmt& s) {
+    const auto* assign = std::get_if<Assign>(&s.node);
+    if (assign == nullptr || introduced[assign->var]) return;
+    introduced[assign->var] = true;
+    const Var& v = module_.var(assign->var);
+    Line(absl::StrCat(Declare(assign->var, CTypeOf(v.type), RangeOf(v.dtype)), ";"));
+  });
+}
+
+std::string KernelEmitter::Declare(VarId var, CType type, Range range) {
+  names_.vars[var] = {absl::StrCat("v", num_vars_++), type, range};
+  return absl::StrCat(Name(type), " ", names_.vars[var].name);
+}
+
+Status KernelEmitter::EmitBlock(const Block& block) {
+  for (const StmtRef& s : block) TL_RETURN_IF_ERROR(EmitStmt(*s));
+  return absl::OkStatus();
+}
+
+Status KernelEmitter::EmitStmt(const Stmt& stmt) {
+  if (const auto* s = std::get_if<Let>(&stmt.node)) return EmitLet(*s);
+  if (const auto* s = std::get_if<Assign>(&stmt.node)) return EmitAssign(*s);
+  if (const auto* s = std::get_if<Alloc>(&stmt.node)) return EmitAlloc(*s);
+  if (const auto* s = std::get_if<Store>(&stmt.node)) return EmitStore(*s);
+  if (const auto* s = std::get_if<AtomicElement>(&stmt.node)) return EmitAtomic(*s);
+  if (const auto* s = std::get_if<For>(&stmt.node)) return EmitFor(*s);
+  if (const auto* s = std::get_if<If>(&stmt.node)) return EmitIf(*s);
+  if (const auto* s = std::get_if<ThreadFor>(&stmt.node)) return EmitThreadFor(*s);
+  if (const auto* s = std::get_if<OnFirstThread>(&stmt.node)) return EmitOnFirstThread(*s);
+  if (const auto* s = std::get_if<Barrier>(&stmt.node)) {
+    EmitBarrier(s->team);
+    return absl::OkStatus();
+  }
+  if (std::holds_alternative<ChannelAcquire>(stmt.node) ||
+      std::holds_alternative<ChannelRelease>(stmt.node)) {
+    return UnsupportedError(stmt.span,
+                            "channels between groups cannot be compiled for this target yet");
+  }
+  return absl::InternalError("a statement that lowering should have expanded reached the emitter");
+}
+
+// A variable holds values of its declared type; ints wrap, floats are rounded.
+StatusOr<Text> KernelEmitter::Rounded(VarId var, const ExprRef& value) const {
+  const Var& v = module_.var(var);
+  const Cast* cast = As<Cast>(value);
+  const bool already = cast != nullptr && cast->to == v.dtype;
+  if (v.role != VarRole::kMutable || already) return exprs_.Emit(value);
+  return exprs_.Emit(MakeCast(v.dtype, value));
+}
+
+Status KernelEmitter::EmitLet(const Let& s) {
+  TL_ASSIGN_OR_RETURN(Text value, Rounded(s.var, s.value));
+  const Var& v = module_.var(s.var);
+  const bool is_mutable = v.role == VarRole::kMutable;
+  // A mutable variable may later hold anything that its type holds.
+  const CType type = is_mutable ? CTypeOf(v.type) : value.type;
+  const Range range = is_mutable ? RangeOf(v.dtype) : value.range;
+  const std::string declared = Declare(s.var, type, range);
+  Line(absl::StrCat(is_mutable ? "" : "const ", declared, " = ", value.text, ";"));
+  return absl::OkStatus();
+}
+
+Status KernelEmitter::EmitAssign(const Assign& s) {
+  TL_ASSIGN_OR_RETURN(Text value, Rounded(s.var, s.value));
+  Line(absl::StrCat(names_.vars[s.var].name, " = ", value.text, ";"));
+  return absl::OkStatus();
+}
+
+Status KernelEmitter::EmitAlloc(const Alloc& s) {
+  const Buffer& b = module_.buffer(s.buffer);
+  if (b.arena_offset >= 0) return absl::OkStatus();
+  names_.buffers[s.buffer] = absl::StrCat("l", num_locals_++);
+  Line(absl::StrCat(StorageName(b.dtype), " ", names_.buffers[s.buffer], "[", b.num_elements(),
+                    "];"));
+  return absl::OkStatus();
+}
+
+Status KernelEmitter::EmitStore(const Store& s) {
+  const DType t = module_.buffer(s.buffer).dtype;
+  TL_ASSIGN_OR_RETURN(std::string element, exprs_.EmitElement(s.buffer, s.index));
+  const std::string_view compound = Compound(s.op, t);
+  if (!compound.empty()) {
+    TL_ASSIGN_OR_RETURN(std::string value, exprs_.EmitStored(s.value, t));
+    Line(absl::StrCat(element, compound, value, ";"));
+    return absl::OkStatus();
+  }
+  ExprRef value = s.value;
+  if (s.op != StoreOp::kSet) {
+    value = MakeBinary(OperatorOf(s.op), MakeLoad(s.buffer, t, s.index), value);
+  }
+  TL_ASSIGN_OR_RETURN(std::string text, exprs_.EmitStored(value, t));
+  Line(absl::StrCat(element, " = ", text, ";"));
+  return absl::OkStatus();
+}
+
+Status KernelEmitter::EmitAtomic(const AtomicElement& s) {
+  TL_ASSIGN_OR_RETURN(std::string element, exprs_.EmitElement(s.buffer, s.index));
+  TL_ASSIGN_OR_RETURN(Text value, exprs_.Emit(s.value));
+  Line(absl::StrCat(AtomicName(s.op), "(&", element, ", ", value.text, ");"));
+  return absl::OkStatus();
+}
+
+Status KernelEmitter::EmitFor(const For& s) {
+  TL_ASSIGN_OR_RETURN(Text begin, exprs_.Emit(s.begin));
+  TL_ASSIGN_OR_RETURN(Text end, exprs_.Emit(s.end));
+  const bool narrow = begin.range.Fits32() && end.range.Fits32() && begin.type == CType::kI32 &&
+                      end.type == CType::kI32;
+  const CType type = narrow ? CType::kI32 : CType::kI64;
+  const bool data = begin.range.data || end.range.data;
+  Range range{begin.range.lo, end.range.hi, data};
+  if (range.hi != Range::kMax && range.hi != Range::kMin) --range.hi;
+  const std::string declared = Declare(s.var, type, range);
+  const std::string name = names_.vars[s.var].name;
+  if (s.kind == LoopKind::kUnrolled || s.kind == LoopKind::kVectorized) Line(dialect_.unroll);
+  // Unrolling a loop over tiles multiplies the compile time and hides no latency.
+  if (s.kind != LoopKind::kUnrolled && HasBarrier(s.body)) Line(dialect_.no_unroll);
+  // The limit is evaluated once.
+  const ExprRef& limit = s.down ? s.begin : s.end;
+  const Text& limit_text = s.down ? begin : end;
+  const bool stable = Stable(module_, limit);
+  const std::string bound = stable ? Wrap(limit_text, kShift) : absl::StrCat(name, "_end");
+  const std::string extra = stable ? "" : absl::StrCat(", ", bound, " = ", limit_text.text);
+  const std::string head = s.down
+                               ? absl::StrCat("for (", declared, " = ", Wrap(end, kSum), " - 1",
+                                              extra, "; ", name, " >= ", bound, "; --", name, ")")
+                               : absl::StrCat("for (", declared, " = ", begin.text, extra, "; ",
+                                              name, " < ", bound, "; ++", name, ")");
+  return Braces(head, s.body);
+}
+
+std::string_view KernelEmitter::team_thread(Team t) const {
+  return t == Team::kBlock || launch_.groups == 1 ? "thread" : "group_thread";
+}
+
+Status KernelEmitter::EmitThreadFor(const ThreadFor& s) {
+  TL_ASSIGN_OR_RETURN(Text extent, exprs_.Emit(s.extent));
+  const int step = team_threads(s.team);
+  // The variable itself runs past the extent by up to one step.
+  const Range last = Apply(BinaryOp::kAdd, extent.range, Exactly(step));
+  const CType type = last.Fits32() && extent.type == CType::kI32 ? CType::kI32 : CType::kI64;
+  Range range{0, extent.range.hi, extent.range.data};
+  if (range.hi != Range::kMax && range.hi > 0) --range.hi;
+  const std::string declared = Declare(s.var, type, range);
+  const std::string name = names_.vars[s.var].name;
+  const bool stable = Stable(module_, s.extent);
+  const std::string bound = stable ? extent.text : absl::StrCat(name, "_end");
+  const std::string extra = stable ? "" : absl::StrCat(", ", bound, " = ", extent.text);
+  return Braces(absl::StrCat("for (", declared, " = ", team_thread(s.team), extra, "; ", name,
+                             " < ", bound, "; ", name, " += ", step, ")"),
+                s.body);
+}
+
+Status KernelEmitter::EmitIf(const If& s) {
+  TL_ASSIGN_OR_RETURN(Text cond, exprs_.Emit(s.cond));
+  TL_RETURN_IF_ERROR(Braces(absl::StrCat("if (", cond.text, ")"), s.then_body));
+  if (s.else_body.empty()) return absl::OkStatus();
+  return Braces("else", s.else_body);
+}
+
+Status KernelEmitter::EmitOnFirstThread(const OnFirstThread& s) {
+  return Braces(absl::StrCat("if (", team_thread(s.team), " == 0)"), s.body);
+}
+
+void KernelEmitter::EmitBarrier(Team team) {
+  if (team == Team::kBlock || launch_.groups == 1) return Line(dialect_.barrier);
+  Line(absl::Substitute(dialect_.group_barrier, "group", threads_));
+}
+
+void KernelEmitter::Line(std::string_view text) {
+  if (text.empty()) return;
+  out_.append(2 * depth_, ' ');
+  absl::StrAppend(&out_, text, "\n");
+}
+
+Status KernelEmitter::Braces(std::string_view head, const Block& block) {
+  Line(absl::StrCat(head, " {"));
+  ++depth_;
+  TL_RETURN_IF_ERROR(EmitBlock(block));
+  --depth_;
+  Line("}");
+  return absl::OkStatus();
+}
+
+}  // namespace tl

@@ -1,0 +1,70 @@
+// One launch of a lowered program as one C function.
+#ifndef TILEJIT_BACKENDS_C_FAMILY_KERNEL_EMITTER_H_
+#define TILEJIT_BACKENDS_C_FAMILY_KERNEL_EMITTER_H_
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "backends/c_family/dialect.h"
+#include "backends/c_family/expr_text.h"
+#include "base/status.h"
+#include "ir/module.h"
+
+namespace tl {
+
+class KernelEmitter {
+ public:
+  // `threads` per group.
+  KernelEmitter(const Module& module, const Launch& launch, int threads, const Dialect& dialect);
+  // The whole function, named `symbol`.
+  StatusOr<std::string> Emit(std::string_view symbol);
+
+ private:
+  void NameParameters();
+  std::string Signature(std::string_view symbol) const;
+  // Views of the tiles in the arena, in the order of their first appearance.
+  void DeclareTiles();
+  // Variables that are assigned without having been introduced by a Let.
+  void DeclareMutables();
+  void DeclareIndices();
+  void DeclareIndex(VarId var, std::string_view name, std::string text, int64_t count);
+  std::string Declare(VarId var, CType type, Range range);
+
+  Status EmitBlock(const Block& block);
+  Status EmitStmt(const Stmt& stmt);
+  Status EmitLet(const Let& s);
+  Status EmitAssign(const Assign& s);
+  Status EmitAlloc(const Alloc& s);
+  Status EmitStore(const Store& s);
+  Status EmitAtomic(const AtomicElement& s);
+  Status EmitFor(const For& s);
+  Status EmitThreadFor(const ThreadFor& s);
+  Status EmitIf(const If& s);
+  Status EmitOnFirstThread(const OnFirstThread& s);
+  void EmitBarrier(Team team);
+  StatusOr<Text> Rounded(VarId var, const ExprRef& value) const;
+
+  void Line(std::string_view text);
+  // Opens "head {", emits the block, closes it.
+  Status Braces(std::string_view head, const Block& block);
+
+  int block_threads() const { return threads_ * launch_.groups; }
+  int team_threads(Team t) const { return t == Team::kBlock ? block_threads() : threads_; }
+  std::string_view team_thread(Team t) const;
+
+  const Module& module_;
+  const Launch& launch_;
+  const int threads_;
+  const Dialect& dialect_;
+  Names names_;
+  ExprEmitter exprs_;
+  std::string out_;
+  int depth_ = 0;
+  int num_vars_ = 0;
+  int num_locals_ = 0;
+};
+
+}  // namespace tl
+
+#endif  // TILEJIT_BACKENDS_C_FAMILY_KERNEL_EMITTER_H_

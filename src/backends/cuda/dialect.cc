@@ -1,0 +1,22 @@
+#include "backends/cuda/dialect.h"
+
+namespace tl {
+
+const Dialect& CudaDialect() {
+  // Trivially destructible, so nothing happens when the process ends.
+  static const Dialect dialect = {
+      .language = "cuda",
+      .primitives = CudaPrimitives(),
+      .entry = "extern \"C\" __global__ __launch_bounds__($0, 1) void",
+      .arena = "extern __shared__ __align__(1024) unsigned char arena[];",
+      .block_index = "blockIdx.x",
+      .thread_index = "threadIdx.x",
+      .barrier = "__syncthreads();",
+      .group_barrier = "tl_group_barrier($0, $1);",
+      .unroll = "#pragma unroll",
+      .no_unroll = "#pragma unroll 1",
+  };
+  return dialect;
+}
+
+}  // namespace tl

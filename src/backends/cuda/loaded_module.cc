@@ -1,0 +1,106 @@
+#include "backends/cuda/loaded_module.h"
+
+#include <limits>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace tl::cu {
+namespace {
+
+// The release that a binary names as its maker: "13.0"; "" where it names none.
+std::string ToolsRelease(std::string_view binary) {
+  constexpr std::string_view kBefore = "Cuda compilation tools, release ";
+  const size_t at = binary.find(kBefore);
+  if (at == std::string_view::npos) return "";
+  std::string_view rest = binary.substr(at + kBefore.size(), 16);
+  return std::string(rest.substr(0, rest.find_first_not_of("0123456789.")));
+}
+
+Status Rejected(const CudaDevice& device, Result result, std::string_view binary) {
+  const Driver& driver = device.driver();
+  const Status error = driver.Error(result, "cuModuleLoadDataEx");
+  const ErrorDetail detail = DetailOf(error);
+  if (detail.reason != Reason::kBinaryRejected) return error;
+  const std::string release = ToolsRelease(binary);
+  return MakeError(error.code(),
+                   absl::StrCat(error.message(), ": ", device.info().name, " (",
+                                device.info().target.name, ") with a driver for CUDA ",
+                                VersionText(driver.version()), " refused a binary made by ",
+                                release.empty() ? "unknown tools" : "CUDA " + release),
+                   detail);
+}
+
+}  // namespace
+
+StatusOr<std::unique_ptr<LoadedKernel>> LoadedModule::Load(std::shared_ptr<CudaDevice> device,
+                                                           std::string_view binary,
+                                                           const std::vector<Entry>& entries) {
+  TL_ASSIGN_OR_RETURN(const Context context, device->context());
+  std::unique_ptr<LoadedModule> loaded(new LoadedModule(std::move(device), context));
+  const Driver& driver = loaded->device_->driver();
+  const ContextScope scope(loaded->api_, context);
+  TL_RETURN_IF_ERROR(driver.Check(scope.result(), "cuCtxPushCurrent"));
+  // The driver wants the image aligned and reads its size from its header.
+  const std::string image(binary);
+  const Result result =
+      loaded->api_.ModuleLoadDataEx(&loaded->module_, image.c_str(), 0, nullptr, nullptr);
+  if (result != kSuccess) return Rejected(*loaded->device_, result, binary);
+  loaded->facts_ = "{\"entries\": [";
+  for (const Entry& e : entries) TL_RETURN_IF_ERROR(loaded->AddKernel(e));
+  loaded->facts_ += "]}";
+  return std::unique_ptr<LoadedKernel>(std::move(loaded));
+}
+
+Status LoadedModule::AddKernel(const Entry& entry) {
+  const Driver& driver = device_->driver();
+  Kernel kernel;
+  TL_RETURN_IF_ERROR(
+      driver.Check(api_.ModuleGetFunction(&kernel.function, module_, entry.symbol.c_str()),
+                   "cuModuleGetFunction"));
+  kernel.threads = static_cast<unsigned>(entry.threads);
+  kernel.shared_bytes = static_cast<unsigned>(entry.shared_bytes);
+  if (entry.shared_bytes > 0) {
+    TL_RETURN_IF_ERROR(driver.Check(api_.FuncSetAttribute(kernel.function, kFuncMaxDynamicShared,
+                                                          static_cast<int>(kernel.shared_bytes)),
+                                    "cuFuncSetAttribute"));
+  }
+  // Asking also makes the driver load the function now, instead of at the first launch, which might
+  // be captured into a graph.
+  int registers = 0, local = 0, shared = 0;
+  TL_RETURN_IF_ERROR(driver.Check(
+      api_.FuncGetAttribute(&registers, kFuncRegisters, kernel.function), "cuFuncGetAttribute"));
+  api_.FuncGetAttribute(&local, kFuncLocalBytes, kernel.function);
+  api_.FuncGetAttribute(&shared, kFuncStaticShared, kernel.function);
+  absl::StrAppend(&facts_, kernels_.empty() ? "" : ", ", "{\"symbol\": \"", entry.symbol,
+                  "\", \"registers\": ", registers, ", \"local_bytes\": ", local,
+                  ", \"static_shared_bytes\": ", shared,
+                  ", \"dynamic_shared_bytes\": ", entry.shared_bytes,
+                  ", \"threads\": ", entry.threads, "}");
+  kernels_.push_back(kernel);
+  return absl::OkStatus();
+}
+
+LoadedModule::~LoadedModule() {
+  if (module_ == nullptr) return;
+  // Fails harmlessly when the driver has shut down before us.
+  const ContextScope scope(api_, context_);
+  if (scope.result() == kSuccess) api_.ModuleUnload(module_);
+}
+
+Status LoadedModule::Launch(int entry, int64_t blocks, const LaunchParams& params) {
+  if (blocks < 1 || blocks > std::numeric_limits<int32_t>::max()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a launch has 1 to 2147483647 blocks, not ", blocks));
+  }
+  const Kernel& kernel = kernels_[entry];
+  const ContextScope scope(api_, context_);
+  if (scope.result() != kSuccess)
+    return device_->driver().Error(scope.result(), "cuCtxPushCurrent");
+  const Result result = api_.LaunchKernel(
+      kernel.function, static_cast<unsigned>(blocks), 1, 1, kernel.threads, 1, 1,
+      kernel.shared_bytes, static_cast<Stream>(params.stream), params.params, nullptr);
+  return result == kSuccess ? Status() : device_->driver().Error(result, "cuLaunchKernel");
+}
+
+}  // namespace tl::cu

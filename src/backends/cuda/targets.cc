@@ -1,0 +1,123 @@
+#include "backends/cuda/targets.h"
+
+#include <cstdlib>
+#include <limits>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+
+namespace tl {
+namespace {
+
+struct Arch {
+  std::string_view name;
+  int number;
+  bool specific;   // runs on its own capability only, and has its special instructions
+  int shared_kib;  // shared memory of one block, when asked for
+};
+
+// CUDA C++ Programming Guide, "Compute Capabilities". Ascending; the specific form after the plain.
+constexpr Arch kArchs[] = {
+    {"sm_75", 75, false, 64},   {"sm_80", 80, false, 163},   {"sm_86", 86, false, 99},
+    {"sm_87", 87, false, 163},  {"sm_89", 89, false, 99},    {"sm_90", 90, false, 227},
+    {"sm_90a", 90, true, 227},  {"sm_100", 100, false, 227}, {"sm_100a", 100, true, 227},
+    {"sm_120", 120, false, 99}, {"sm_120a", 120, true, 99},
+};
+
+struct Gpu {
+  std::string_view name;
+  std::string_view arch;
+};
+
+constexpr Gpu kGpus[] = {
+    {"T4", "sm_75"},           {"RTX 2080", "sm_75"},   {"RTX 2080 Ti", "sm_75"},
+    {"A100", "sm_80"},         {"A800", "sm_80"},       {"A30", "sm_80"},
+    {"A10", "sm_86"},          {"A10G", "sm_86"},       {"A40", "sm_86"},
+    {"RTX A6000", "sm_86"},    {"RTX 3080", "sm_86"},   {"RTX 3090", "sm_86"},
+    {"Orin", "sm_87"},         {"L4", "sm_89"},         {"L40", "sm_89"},
+    {"L40S", "sm_89"},         {"RTX 4080", "sm_89"},   {"RTX 4090", "sm_89"},
+    {"RTX 6000 Ada", "sm_89"}, {"H20", "sm_90a"},       {"H100", "sm_90a"},
+    {"H200", "sm_90a"},        {"H800", "sm_90a"},      {"GH200", "sm_90a"},
+    {"B100", "sm_100a"},       {"B200", "sm_100a"},     {"GB200", "sm_100a"},
+    {"RTX 5080", "sm_120a"},   {"RTX 5090", "sm_120a"}, {"RTX PRO 6000", "sm_120a"},
+};
+
+Target MakeTarget(const Arch& arch) {
+  Target t;
+  t.name = arch.name;
+  t.identity = arch.name;
+  t.backend = "cuda";
+  t.simt = true;
+  t.warp_size = 32;
+  t.default_threads = 256;
+  t.max_threads_per_block = 1024;
+  t.max_shared_bytes = int64_t{arch.shared_kib} * 1024;
+  t.max_blocks = std::numeric_limits<int32_t>::max();
+  t.max_param_bytes = 4096;
+  t.channels = false;
+  return t;
+}
+
+// "NVIDIA GeForce RTX 4090" -> "rtx4090".
+std::string Normalized(std::string_view name) {
+  std::string text = absl::AsciiStrToLower(name);
+  std::string_view rest = absl::StripAsciiWhitespace(text);
+  for (std::string_view word : {"nvidia", "tesla", "geforce"}) {
+    if (absl::ConsumePrefix(&rest, word)) rest = absl::StripLeadingAsciiWhitespace(rest);
+  }
+  std::string result;
+  for (char c : rest) {
+    if (c != ' ' && c != '-' && c != '_') result += c;
+  }
+  return result;
+}
+
+const Arch* ArchNamed(std::string_view name) {
+  for (const Arch& a : kArchs) {
+    if (absl::EqualsIgnoreCase(a.name, name)) return &a;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+StatusOr<Target> FindCudaTarget(std::string_view name) {
+  if (const Arch* a = ArchNamed(name)) return MakeTarget(*a);
+  const std::string wanted = Normalized(name);
+  for (const Gpu& g : kGpus) {
+    if (Normalized(g.name) == wanted) return MakeTarget(*ArchNamed(g.arch));
+  }
+  return absl::NotFoundError(absl::StrCat("no CUDA target is named '", name, "'"));
+}
+
+StatusOr<Target> CudaTargetOfCapability(int major, int minor) {
+  const int number = 10 * major + minor;
+  const Arch* best = nullptr;
+  for (const Arch& a : kArchs) {
+    // A binary runs on devices of its major capability and at least its minor one.
+    const bool runs =
+        a.specific ? a.number == number : a.number / 10 == major && a.number <= number;
+    if (runs) best = &a;
+  }
+  if (best != nullptr) return MakeTarget(*best);
+  return MakeError(absl::StatusCode::kUnimplemented,
+                   absl::StrCat("devices of compute capability ", major, ".", minor,
+                                " are not supported; the oldest is 7.5"),
+                   {.domain = Domain::kCuda, .reason = Reason::kUnsupported});
+}
+
+std::vector<std::string> CudaTargetNames() {
+  std::vector<std::string> names;
+  for (const Arch& a : kArchs) names.emplace_back(a.name);
+  for (const Gpu& g : kGpus) names.emplace_back(g.name);
+  return names;
+}
+
+int ArchNumber(const Target& target) {
+  const Arch* a = ArchNamed(target.name);
+  return a != nullptr ? a->number : 0;
+}
+
+}  // namespace tl
