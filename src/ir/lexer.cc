@@ -1,6 +1,7 @@
 #include "ir/lexer.h"
 
 #include <algorithm>
+#include <iterator>
 #include <string>
 
 #include "absl/strings/ascii.h"
@@ -65,6 +66,14 @@ Status CheckText(std::string_view text) {
   size_t line_start = 0;
   for (size_t i = 0; i < text.size();) {
     const char c = text[i];
+    if (static_cast<signed char>(c) > 0) {  // ASCII other than NUL
+      ++i;
+      if (c == '\n') {
+        ++line;
+        line_start = i;
+      }
+      continue;
+    }
     uint32_t code_point;
     const int column = static_cast<int>(i - line_start) + 1;
     if (c == '\0') return SyntaxError(OneByte(line, column), "the program contains a NUL byte");
@@ -75,10 +84,6 @@ Status CheckText(std::string_view text) {
           absl::StrFormat("the program is not UTF-8: byte 0x%02X", static_cast<unsigned char>(c)));
     }
     i += length;
-    if (c == '\n') {
-      ++line;
-      line_start = i;
-    }
   }
   return absl::OkStatus();
 }
@@ -163,13 +168,19 @@ class Lexer {
     Fail(end - pos_, absl::StrCat("'", Excerpt(text_.substr(pos_, end - pos_)), "' is no number"));
   }
 
+  bool AtTwoBytePunct() const {
+    const char second = At(pos_ + 1);
+    if (second != '=' && second != '>' && second != '.' && second != '<') return false;
+    return std::any_of(
+        std::begin(kTwoBytePuncts), std::end(kTwoBytePuncts),
+        [&](std::string_view punct) { return punct[0] == text_[pos_] && punct[1] == second; });
+  }
+
   void LexPunct() {
+    if (AtTwoBytePunct()) return Add(TokenKind::kPunct, 2);
     const std::string_view rest = text_.substr(pos_);
-    for (const std::string_view punct : kTwoBytePuncts) {
-      if (rest.substr(0, 2) == punct) return Add(TokenKind::kPunct, 2);
-    }
     for (const Mistake& mistake : kMistakes) {
-      if (rest.substr(0, mistake.text.size()) == mistake.text) {
+      if (SameWord(rest.substr(0, mistake.text.size()), mistake.text)) {
         return Fail(mistake.text.size(),
                     absl::StrCat("unexpected '", mistake.text, "'; ", mistake.hint));
       }

@@ -21,6 +21,11 @@ enum class TokenKind : uint8_t {
   kPunct,  // operators and brackets
 };
 
+// a == b, quick where they differ: most comparisons of a parser fail.
+inline bool SameWord(std::string_view a, std::string_view b) {
+  return a.size() == b.size() && !a.empty() && a[0] == b[0] && a.substr(1) == b.substr(1);
+}
+
 // No token spans lines.
 struct Token {
   TokenKind kind;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "ir/lexer.h"
+
 namespace tl::syntax {
 namespace {
 
@@ -101,7 +103,7 @@ absl::Span<const OpSpec> Ops() { return kOps; }
 
 const OpSpec* FindOp(std::string_view name) {
   for (const OpSpec& op : kOps) {
-    if (op.name == name) return &op;
+    if (SameWord(op.name, name)) return &op;
   }
   return nullptr;
 }
@@ -112,7 +114,7 @@ absl::Span<const AttrSpec> LaunchAttrs() { return kLaunchAttrs; }
 
 const AttrSpec* FindAttr(absl::Span<const AttrSpec> attrs, std::string_view name) {
   for (const AttrSpec& attr : attrs) {
-    if (attr.name == name) return &attr;
+    if (SameWord(attr.name, name)) return &attr;
   }
   return nullptr;
 }
@@ -123,13 +125,14 @@ bool IsAttrOfSomeOp(std::string_view name) {
 }
 
 bool IsReserved(std::string_view word) {
-  return std::find(std::begin(kReserved), std::end(kReserved), word) != std::end(kReserved);
+  return word.size() <= 5 && std::any_of(std::begin(kReserved), std::end(kReserved),
+                                         [&](std::string_view w) { return SameWord(w, word); });
 }
 
 Precedence BinaryPrecedence(std::string_view op) {
   if (op.size() > 3) return kPrecNone;
   for (const OperatorRow& row : kOperators) {
-    if (row.text == op) return row.precedence;
+    if (SameWord(row.text, op)) return row.precedence;
   }
   return kPrecNone;
 }

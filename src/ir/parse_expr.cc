@@ -18,15 +18,13 @@ ExprRef MakeLiteral(ExprKind kind, Span span, int64_t int_value, double float_va
 
 // The words that are literals; null for any other.
 ExprRef LiteralWord(const Token& token) {
-  const std::string_view word = token.text;
-  if (word == "true" || word == "on") return MakeLiteral(ExprKind::kBool, token.span(), 1);
-  if (word == "false" || word == "off") return MakeLiteral(ExprKind::kBool, token.span(), 0);
-  if (word == "inf") {
-    return MakeLiteral(ExprKind::kFloat, token.span(), 0, std::numeric_limits<double>::infinity());
-  }
-  if (word == "nan") {
-    return MakeLiteral(ExprKind::kFloat, token.span(), 0, std::numeric_limits<double>::quiet_NaN());
-  }
+  using Limits = std::numeric_limits<double>;
+  const auto is = [&](std::string_view word) { return SameWord(token.text, word); };
+  if (token.text.size() > 5) return nullptr;
+  if (is("true") || is("on")) return MakeLiteral(ExprKind::kBool, token.span(), 1);
+  if (is("false") || is("off")) return MakeLiteral(ExprKind::kBool, token.span(), 0);
+  if (is("inf")) return MakeLiteral(ExprKind::kFloat, token.span(), 0, Limits::infinity());
+  if (is("nan")) return MakeLiteral(ExprKind::kFloat, token.span(), 0, Limits::quiet_NaN());
   return nullptr;
 }
 
@@ -108,11 +106,16 @@ StatusOr<Parser::Tree> Parser::ParsePrimary() {
   const Token& token = Peek();
   if (token.kind == TokenKind::kInt || token.kind == TokenKind::kFloat) return ParseNumber();
   if (token.kind == TokenKind::kName) return ParseNamed();
-  if (!Accept("(")) return Expected("an expression");
+  if (!Accept("(")) return ExpectedExpr();
   TL_ASSIGN_OR_RETURN(Tree tree, ParseTree());
   TL_RETURN_IF_ERROR(Expect(")", "to close the parenthesis"));
   if (At("[")) return SyntaxError(Peek().span(), "only a name can be indexed");
   return tree;
+}
+
+Status Parser::ExpectedExpr() const {
+  if (pos_ == 0) return Expected("an expression");
+  return Expected("an expression", "after", Last().text);
 }
 
 StatusOr<Parser::Tree> Parser::ParseNumber() {
@@ -121,7 +124,6 @@ StatusOr<Parser::Tree> Parser::ParseNumber() {
   const char* end = text.data() + text.size();
   if (token.kind == TokenKind::kFloat) {
     double value = 0;
-    // "2." is a number of the language, but not of from_chars.
     const auto result = std::from_chars(text.data(), end, value);
     if (result.ec == std::errc::result_out_of_range) {
       return SyntaxError(token.span(), "the number is out of range of f64");
@@ -144,11 +146,11 @@ StatusOr<Parser::Tree> Parser::ParseNamed() {
     Next();
     return Tree{std::move(literal)};
   }
-  if (name.text == "if") {
+  if (At("if")) {
     return SyntaxError(name.span(), "'if ... then ... else ...' needs parentheses here");
   }
-  if (name.text == "not") return SyntaxError(name.span(), "'not ...' needs parentheses here");
-  if (IsReserved(name.text)) return Expected("an expression");
+  if (At("not")) return SyntaxError(name.span(), "'not ...' needs parentheses here");
+  if (IsReserved(name.text)) return ExpectedExpr();
   Next();
   Expr expr{ExprKind::kName, name.span()};
   expr.text = name.text;

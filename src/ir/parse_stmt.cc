@@ -17,7 +17,8 @@ std::string Quoted(absl::Span<const std::string_view> words) {
 }
 
 bool Contains(absl::Span<const std::string_view> words, std::string_view word) {
-  return std::find(words.begin(), words.end(), word) != words.end();
+  return std::any_of(words.begin(), words.end(),
+                     [&](std::string_view w) { return SameWord(w, word); });
 }
 
 }  // namespace
@@ -89,12 +90,16 @@ Status Parser::ParseOp(const OpSpec& op, Stmt* stmt) {
 Status Parser::UnknownOp() const {
   const Token& word = Peek();
   const OpSpec* op = FindOp(word.text);
-  if (op != nullptr && !StartsStatement(*op) && word.text != "let" && word.text != "store") {
+  if (op != nullptr && !StartsStatement(*op) && op->form != Form::kLet &&
+      op->form != Form::kStore) {
     return SyntaxError(
         word.span(),
         absl::StrCat("'", word.text, "' makes a tile: write 'x = ", word.text, " ...'"));
   }
   TL_RETURN_IF_ERROR(CheckClearBefore(pos_));
+  if (word.text == "let" || word.text == "var") {
+    return SyntaxError(word.span(), "values need no word in front: write 'x = ...'");
+  }
   // Something like `x == 3` or `x.y`: the word is no attempt at an operation.
   const Token& next = Peek(1);
   const std::string_view starts = "(-{}";
@@ -181,7 +186,8 @@ Status Parser::ParseAlloc(const OpSpec& op, Stmt* stmt) {
   stmt->type_spans.push_back(type.span);
   if (op.form == Form::kAlloc && op.count == 2) {
     TL_RETURN_IF_ERROR(Expect(",", "and 'sum', 'max' or 'min' after the type of", op.name));
-    if (!Contains(kReduceWords, Peek().text)) return Expected("'sum', 'max' or 'min'");
+    if (!Contains(kReduceWords, Peek().text))
+      return Expected("'sum', 'max' or 'min'", "after", ",");
     stmt->type_spans.push_back(Peek().span());
     stmt->type_args.emplace_back(Next().text);
   }
@@ -193,17 +199,19 @@ Status Parser::ParseAlloc(const OpSpec& op, Stmt* stmt) {
   TL_RETURN_IF_ERROR(Expect("(", "and the first value after the type of", op.name));
   TL_ASSIGN_OR_RETURN(ExprRef value, Expression());
   stmt->operands.push_back(std::move(value));
-  return Expect(")", "after the first value of", op.name);
+  TL_RETURN_IF_ERROR(Expect(")", "after the first value of", op.name));
+  return ParseAttrs(op, &stmt->attrs);
 }
 
 Status Parser::ParseView(Stmt* stmt) {
   stmt->op = Next().text;
   TL_ASSIGN_OR_RETURN(ExprRef window, Region("a tile"));
   if (window->kind != ExprKind::kIndex) {
-    return Expected("'['", "and the offsets after 'view", window->text);
+    return Expected("'['", "and the offsets after the tile of", "view");
   }
   stmt->operands.push_back(std::move(window));
-  return Extents(&stmt->targets, "and the extents after the offsets of", "view");
+  TL_RETURN_IF_ERROR(Extents(&stmt->targets, "and the extents after the offsets of", "view"));
+  return ParseAttrs(*FindOp("view"), &stmt->attrs);
 }
 
 // -- Operations --------------------------------------------------------------------------------
@@ -235,7 +243,7 @@ Status Parser::ParseList(const OpSpec& op, Stmt* stmt) {
     TL_ASSIGN_OR_RETURN(ExprRef value, Expression());
     stmt->operands.push_back(std::move(value));
   }
-  return absl::OkStatus();
+  return ParseAttrs(op, &stmt->attrs);
 }
 
 // -- Statements with a body --------------------------------------------------------------------
@@ -384,6 +392,7 @@ Status Parser::CheckStartsStatement(const OpSpec& op) const {
   if (AtAssign(1) || At(",", 1) || At("[", 1)) return absl::OkStatus();
   const OpSpec* next = FindOp(word);
   if ((next != nullptr && StartsStatement(*next)) || word == "for") return absl::OkStatus();
+  TL_RETURN_IF_ERROR(CheckClearBefore(pos_));
   const bool misspelt_op = !NearestWord(word, StatementWords()).empty();
   if (misspelt || (!op.attrs.empty() && !misspelt_op)) return NoSuchAttr(op.name, op.attrs);
   return absl::OkStatus();  // an unknown operation; the next statement says so

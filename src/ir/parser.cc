@@ -337,8 +337,7 @@ Status Parser::ParseInit(Decl* decl) {
 Status Parser::ParseLaunch(Launch* launch) {
   const size_t first = pos_;
   Next();
-  const auto at_axis = [&] { return AtName() && (At("in", 1) || (At("segment") && At("(", 1))); };
-  if (at_axis()) {
+  if (AtAxis()) {
     do {
       TL_ASSIGN_OR_RETURN(Axis axis, ParseAxis());
       if (launch->axes.size() == kMaxRank) {
@@ -350,6 +349,13 @@ Status Parser::ParseLaunch(Launch* launch) {
   TL_RETURN_IF_ERROR(ParseHeadAttrs("launch", LaunchAttrs(), &launch->attrs, &launch->cluster));
   launch->span = SpanFrom(first);
   return ParseBlock("launch", &launch->body);
+}
+
+// A word that is no attribute and does not look like one is an axis whose extent is missing.
+bool Parser::AtAxis() const {
+  if (!AtName()) return false;
+  if (At("in", 1) || (At("segment") && At("(", 1))) return true;
+  return NearestWord(Peek().text, AttrNames(LaunchAttrs())).empty();
 }
 
 StatusOr<Axis> Parser::ParseAxis() {

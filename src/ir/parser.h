@@ -65,7 +65,9 @@ class Parser {
     return token;
   }
   // Numbers never equal a word or a punctuation, so the text alone decides.
-  bool At(std::string_view text, size_t ahead = 0) const { return Peek(ahead).text == text; }
+  bool At(std::string_view text, size_t ahead = 0) const {
+    return SameWord(Peek(ahead).text, text);
+  }
   bool AtName(size_t ahead = 0) const { return Peek(ahead).kind == TokenKind::kName; }
   bool AtEnd() const { return Peek().kind == TokenKind::kEnd; }
   bool Accept(std::string_view text);
@@ -90,6 +92,7 @@ class Parser {
   StatusOr<Tree> ParseBinary(Precedence loosest);
   StatusOr<Tree> ParseUnary(Precedence loosest);
   StatusOr<Tree> ParsePrimary();
+  Status ExpectedExpr() const;
   StatusOr<Tree> ParseNumber();
   StatusOr<Tree> ParseNamed();
   // The arguments and the closing `close`; `height` is that of the highest.
@@ -142,6 +145,7 @@ class Parser {
   Status ParseTune(Decl* decl);
   Status ParseInit(Decl* decl);
   Status ParseLaunch(Launch* launch);
+  bool AtAxis() const;
   StatusOr<Axis> ParseAxis();
   Status ParseSegment(Axis* axis);
 
