@@ -1,6 +1,7 @@
 #include "ir/lexer.h"
 
 #include <algorithm>
+#include <array>
 #include <iterator>
 #include <string>
 
@@ -11,14 +12,35 @@
 namespace tl::syntax {
 namespace {
 
-bool IsNameStart(char c) { return absl::ascii_isalpha(static_cast<unsigned char>(c)) || c == '_'; }
-bool IsDigit(char c) { return c >= '0' && c <= '9'; }
-bool IsNameByte(char c) { return IsNameStart(c) || IsDigit(c); }
-bool IsBlank(char c) { return c == ' ' || c == '\t' || c == '\r'; }
+enum class CharClass : uint8_t {
+  kOther,
+  kBlank,
+  kNameStart,
+  kDigit,
+  kPunct,     // a token by itself whatever follows
+  kOperator,  // may be the start of a longer one, or a mistake
+};
+
+constexpr std::array<CharClass, 256> MakeCharClasses() {
+  std::array<CharClass, 256> classes{};
+  const auto set = [&](std::string_view chars, CharClass c) {
+    for (const char ch : chars) classes[static_cast<unsigned char>(ch)] = c;
+  };
+  set(" \t\r", CharClass::kBlank);
+  set("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_", CharClass::kNameStart);
+  set("0123456789", CharClass::kDigit);
+  set("()[]{},;:%^?", CharClass::kPunct);
+  set("=<>+-*/&|!.", CharClass::kOperator);
+  return classes;
+}
+constexpr std::array<CharClass, 256> kCharClasses = MakeCharClasses();
+
+CharClass ClassOf(char c) { return kCharClasses[static_cast<unsigned char>(c)]; }
+bool IsDigit(char c) { return ClassOf(c) == CharClass::kDigit; }
+bool IsNameByte(char c) { return ClassOf(c) == CharClass::kNameStart || IsDigit(c); }
 
 constexpr std::string_view kTwoBytePuncts[] = {
     "->", "..", "<<", ">>", "<=", ">=", "==", "!=", "+=", "-=", "*=", "/="};
-constexpr std::string_view kOneBytePuncts = "()[]{},;:=<>+-*/%&|^?";
 
 struct Mistake {
   std::string_view text;
@@ -110,7 +132,7 @@ class Lexer {
       } else if (c == '\n') {
         line_start_ = ++pos_;
         ++line_;
-      } else if (IsBlank(c)) {
+      } else if (ClassOf(c) == CharClass::kBlank) {
         ++pos_;
       } else {
         return true;
@@ -120,16 +142,24 @@ class Lexer {
   }
 
   void LexToken() {
-    const char c = text_[pos_];
-    if (IsNameStart(c)) {
-      size_t end = pos_ + 1;
-      while (IsNameByte(At(end))) ++end;
-      Add(TokenKind::kName, end - pos_);
-    } else if (IsDigit(c)) {
-      LexNumber();
-    } else {
-      LexPunct();
+    switch (ClassOf(text_[pos_])) {
+      case CharClass::kNameStart:
+        return LexName();
+      case CharClass::kDigit:
+        return LexNumber();
+      case CharClass::kPunct:
+        return Add(TokenKind::kPunct, 1);
+      case CharClass::kOperator:
+        return LexOperator();
+      default:
+        return UnexpectedCharacter(text_.substr(pos_));
     }
+  }
+
+  void LexName() {
+    size_t end = pos_ + 1;
+    while (IsNameByte(At(end))) ++end;
+    Add(TokenKind::kName, end - pos_);
   }
 
   size_t SkipDigits(size_t i) const {
@@ -176,7 +206,7 @@ class Lexer {
         [&](std::string_view punct) { return punct[0] == text_[pos_] && punct[1] == second; });
   }
 
-  void LexPunct() {
+  void LexOperator() {
     if (AtTwoBytePunct()) return Add(TokenKind::kPunct, 2);
     const std::string_view rest = text_.substr(pos_);
     for (const Mistake& mistake : kMistakes) {
@@ -185,10 +215,7 @@ class Lexer {
                     absl::StrCat("unexpected '", mistake.text, "'; ", mistake.hint));
       }
     }
-    if (kOneBytePuncts.find(rest[0]) != std::string_view::npos) {
-      return Add(TokenKind::kPunct, 1);
-    }
-    UnexpectedCharacter(rest);
+    Add(TokenKind::kPunct, 1);
   }
 
   void UnexpectedCharacter(std::string_view rest) {

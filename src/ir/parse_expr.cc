@@ -167,6 +167,7 @@ StatusOr<Parser::Tree> Parser::ParseNamed() {
 
 Status Parser::ParseArgs(std::string_view close, bool marks, Expr* expr, int* height) {
   if (Accept(close)) return absl::OkStatus();
+  expr->args.reserve(4);
   do {
     TL_ASSIGN_OR_RETURN(Tree arg, ParseTree());
     *height = std::max(*height, arg.height);
