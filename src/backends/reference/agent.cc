@@ -157,6 +157,13 @@ bool Agent::Exec(const Stmt& s, const If& branch) {
   return Run(cond.c.i ? branch.then_body : branch.else_body);
 }
 
+// In a loop over parts(b): the slot of a run that is empty.
+bool Agent::SkipsPart(const For& loop, int64_t slot) {
+  const auto* parts = As<PartsBound>(loop.begin);
+  return parts != nullptr &&
+         machine_->plan(parts->launch)->IsEmpty(slot - EvalInt(parts->item, "item of parts()"));
+}
+
 bool Agent::Exec(const Stmt&, const For& loop) {
   const int64_t begin = EvalInt(loop.begin, "a loop bound");
   const int64_t end = EvalInt(loop.end, "a loop bound");
@@ -166,6 +173,7 @@ bool Agent::Exec(const Stmt&, const For& loop) {
     for (const LagSite& site : lags->sites) lags_[site.lag] = LagState{&site, {}};
   }
   for (int64_t i = begin; i < end; ++i) {
+    if (SkipsPart(loop, i)) continue;
     vars_[loop.var] = IntOf(loop.down ? end - 1 - (i - begin) : i);
     if (!Run(loop.body)) return false;
   }

@@ -100,6 +100,7 @@ class Agent {
     return NotTileLevel(s);
   }
   bool NotTileLevel(const Stmt& s);
+  bool SkipsPart(const For& loop, int64_t slot);
   bool RunSplit(const Launch& launch, int l, int64_t run);
   bool CheckChannelsEmpty();
 

@@ -20,22 +20,20 @@ StatusOr<SplitPlan> SplitPlan::Make(const std::vector<int64_t>& counts, int64_t 
     }
     plan.first_.push_back(next);
   }
-  plan.runs_ = std::min(parts, plan.total());
   return plan;
 }
 
 int64_t SplitPlan::RunBegin(int64_t run) const {
-  return static_cast<int64_t>(static_cast<__int128>(run) * total() / runs_);
+  return static_cast<int64_t>(static_cast<__int128>(run) * total() / parts_);
 }
 
-// The run p with p·total/R <= unit < (p+1)·total/R.
+// The run p with p·total/parts <= unit < (p+1)·total/parts.
 int64_t SplitPlan::RunOf(int64_t unit) const {
-  return static_cast<int64_t>((static_cast<__int128>(unit + 1) * runs_ - 1) / total());
+  return static_cast<int64_t>((static_cast<__int128>(unit + 1) * parts_ - 1) / total());
 }
 
 std::vector<Piece> SplitPlan::PiecesOf(int64_t run) const {
   std::vector<Piece> pieces;
-  if (run >= runs_) return pieces;
   const int64_t begin = RunBegin(run), end = RunBegin(run + 1);
   int64_t item = std::upper_bound(first_.begin(), first_.end(), begin) - first_.begin() - 1;
   for (; item < items() && first_[item] < end; ++item) {
