@@ -1,0 +1,196 @@
+#include "program.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <iostream>
+#include <iterator>
+#include <sstream>
+
+namespace cli {
+namespace {
+
+constexpr int64_t kDefaultDim = 128;
+
+NamedValues Split(const std::vector<std::string>& texts, const char* option) {
+  NamedValues values;
+  for (const std::string& text : texts) {
+    const size_t equals = text.find('=');
+    if (equals == 0 || equals == std::string::npos || equals + 1 == text.size())
+      throw UsageError(std::string(option) + " takes NAME=VALUE, not '" + text + "'");
+    const std::string name = text.substr(0, equals);
+    for (const auto& [other, value] : values) {
+      if (other == name) throw UsageError(std::string(option) + " " + name + " is given twice");
+    }
+    values.emplace_back(name, text.substr(equals + 1));
+  }
+  return values;
+}
+
+std::string ReadAll(std::istream& in) {
+  return std::string(std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>());
+}
+
+std::string FamilyList() {
+  std::string list;
+  for (uint32_t i = 0; const char* name = tl_family_name(i); ++i) list += std::string(" ") + name;
+  return list;
+}
+
+int64_t ParseDim(const std::string& name, const std::string& text) {
+  char* end = nullptr;
+  errno = 0;
+  const long long value = std::strtoll(text.c_str(), &end, 10);
+  if (errno != 0 || *end != '\0' || value < 0)
+    throw UsageError("--dim " + name + "=" + text + ": a dim is a number from 0 up");
+  return value;
+}
+
+std::string DynamicDims(const tl_kernel* kernel) {
+  std::string list;
+  for (uint32_t i = 0; const char* name = tl_kernel_dim_name(kernel, i); ++i)
+    list += std::string(list.empty() ? "" : ", ") + name;
+  return list.empty() ? "it has no dynamic dims" : "its dynamic dims are " + list;
+}
+
+std::vector<std::string> BackendsPresent(tl_context* context) {
+  std::vector<std::string> backends;
+  for (int32_t i = 0; i < DeviceCount(context); ++i)
+    backends.push_back(DeviceInfo(context, i).backend);
+  backends.erase(std::unique(backends.begin(), backends.end()), backends.end());
+  return backends;
+}
+
+// "sm_90" also runs on a device whose target is "sm_90a".
+bool Fits(const tl_device_info& device, const Program& program) {
+  if (!program.backend.empty() && program.backend != device.backend) return false;
+  return std::string_view(device.target).substr(0, program.target.size()) == program.target;
+}
+
+}  // namespace
+
+void AddProgramOptions(CLI::App& app, Program& program) {
+  app.add_option("PROGRAM", program.name,
+                 "file with a tile program ('-': standard input), or name of a builtin family")
+      ->required();
+  app.add_option("-p,--param", program.param_texts,
+                 "compile-time value of a dim, parameter or tune parameter (repeatable); a dim "
+                 "without one stays dynamic")
+      ->type_name("NAME=VALUE")
+      ->allow_extra_args(false);
+  app.add_option("--target", program.target,
+                 "compile for this target (sm_90a, cpu, reference) or GPU (H100), present or not");
+  app.add_option("--shared-budget", program.shared_budget,
+                 "bytes of shared memory per block to stay within");
+}
+
+void AddRunOptions(CLI::App& app, Program& program) {
+  app.add_option("--backend", program.backend, "run on the first device of this backend")
+      ->check(CLI::IsMember({"reference", "cpu", "emulate", "cuda", "hip"}));
+  app.add_option("--dim", program.dim_texts, "value of a dynamic dim for this launch (repeatable)")
+      ->type_name("NAME=VALUE")
+      ->allow_extra_args(false);
+}
+
+void Resolve(Program& program) {
+  program.params = Split(program.param_texts, "-p");
+  program.dims = Split(program.dim_texts, "--dim");
+  program.file = program.name;
+  if (program.name == "-") {
+    program.file = "<stdin>";
+    program.source = ReadAll(std::cin);
+    return;
+  }
+  if (const char* family = tl_family_source(program.name.c_str())) {
+    program.is_family = true;
+    program.file += ".tl";
+    program.source = family;
+    return;
+  }
+  std::ifstream in(program.name, std::ios::binary);
+  // A directory opens, but its first read fails.
+  if (in) program.source = ReadAll(in);
+  if (!in || program.source.empty()) {
+    throw UsageError("'" + program.name +
+                     "' is neither a readable file nor a family; families:" + FamilyList());
+  }
+}
+
+int32_t ChooseDevice(tl_context* context, const Program& program) {
+  for (int32_t i = 0; i < DeviceCount(context); ++i) {
+    if (Fits(DeviceInfo(context, i), program)) return i;
+  }
+  std::string wanted;
+  if (!program.backend.empty()) wanted += " of backend '" + program.backend + "'";
+  if (!program.target.empty()) wanted += " with target '" + program.target + "'";
+  std::string present;
+  for (const std::string& backend : BackendsPresent(context)) present += " " + backend;
+  throw Failure{TL_UNAVAILABLE,
+                TL_REASON_NO_DEVICE,
+                0,
+                0,
+                0,
+                0,
+                "there is no device" + wanted + " here; devices:" + present,
+                ""};
+}
+
+Kernel Compile(tl_context* context, const Program& program, int32_t device) {
+  tl_compile_options options = Sized<tl_compile_options>();
+  if (program.is_family) {
+    options.family = program.name.c_str();
+  } else {
+    options.source = program.source.data();
+    options.source_size = program.source.size();
+  }
+  std::vector<tl_param> params;
+  for (const auto& [name, value] : program.params) params.push_back({name.c_str(), value.c_str()});
+  options.params = params.data();
+  options.num_params = params.size();
+  options.device = device;
+  if (!program.target.empty()) options.target = program.target.c_str();
+  options.shared_budget = program.shared_budget;
+  tl_kernel* kernel = nullptr;
+  Check(tl_compile(context, &options, &kernel));
+  return Kernel(kernel);
+}
+
+std::vector<int64_t> LaunchDims(const tl_kernel* kernel, const Program& program) {
+  std::vector<int64_t> dims;
+  std::string defaults;
+  size_t used = 0;
+  for (uint32_t i = 0; const char* name = tl_kernel_dim_name(kernel, i); ++i) {
+    dims.push_back(kDefaultDim);
+    const auto given = std::find_if(program.dims.begin(), program.dims.end(),
+                                    [&](const auto& dim) { return dim.first == name; });
+    if (given == program.dims.end()) {
+      defaults += std::string(" ") + name + "=" + std::to_string(kDefaultDim);
+      continue;
+    }
+    dims.back() = ParseDim(name, given->second);
+    ++used;
+  }
+  for (const auto& [name, value] : program.dims) {
+    if (used == program.dims.size()) break;
+    bool known = false;
+    for (uint32_t i = 0; const char* dim = tl_kernel_dim_name(kernel, i); ++i)
+      known = known || name == dim;
+    if (!known) throw UsageError("--dim " + name + ": " + DynamicDims(kernel));
+  }
+  if (!defaults.empty())
+    std::fprintf(stderr, "note: no --dim for%s: default taken\n", defaults.c_str());
+  return dims;
+}
+
+std::string DimsText(const tl_kernel* kernel, const std::vector<int64_t>& dims,
+                     const Program& program) {
+  std::ostringstream text;
+  for (const auto& [name, value] : program.params) text << " " << name << "=" << value;
+  for (uint32_t i = 0; i < dims.size(); ++i)
+    text << " " << tl_kernel_dim_name(kernel, i) << "=" << dims[i];
+  return text.str();
+}
+
+}  // namespace cli
