@@ -704,6 +704,15 @@ TEST(LimitTest, Nesting) {
   EXPECT_TRUE(Parse(InLaunch("if a { }" + Repeat("else if a { }", 190))).ok());
 }
 
+// Frames are several times as large under the address sanitizer.
+#if defined(__SANITIZE_ADDRESS__)
+constexpr bool kSanitized = true;
+#elif defined(__has_feature)
+constexpr bool kSanitized = __has_feature(address_sanitizer);
+#else
+constexpr bool kSanitized = false;
+#endif
+
 void* ParseAndPrint(void* text) {
   std::string& program_text = *static_cast<std::string*>(text);
   const StatusOr<Program> program = Parse(program_text);
@@ -713,11 +722,7 @@ void* ParseAndPrint(void* text) {
 
 // In a thread with a stack much smaller than usual.
 std::string ParseAndPrintOnSmallStack(std::string text) {
-#ifdef __SANITIZE_ADDRESS__
-  constexpr size_t kStack = 4 << 20;
-#else
-  constexpr size_t kStack = 512 << 10;
-#endif
+  constexpr size_t kStack = kSanitized ? 4 << 20 : 512 << 10;
   pthread_attr_t attributes;
   pthread_attr_init(&attributes);
   pthread_attr_setstacksize(&attributes, kStack);
