@@ -104,12 +104,14 @@ class Program {
   }
   // Exact values of an output, -999 where nothing was written.
   Doubles Exact(const std::string& name) const {
+    if (exact_ == nullptr) return {};
     const Output& out = output(name);
     Doubles v;
     for (int64_t i = 0; i < out.size(); ++i) v.push_back(out.written(i) ? out.value(i) : -999);
     return v;
   }
   Doubles Bounds(const std::string& name) const {
+    if (exact_ == nullptr) return {};
     const Output& out = output(name);
     Doubles v;
     for (int64_t i = 0; i < out.size(); ++i) v.push_back(out.bound(i));
