@@ -349,11 +349,11 @@ TL_API tl_status tl_launch(tl_kernel* kernel, const tl_launch_args* args);
 /* Loads the kernel on a device now. (0.1) */
 TL_API tl_status tl_prepare(tl_kernel* kernel, int32_t device);
 
-/* The same from DLPack tensors (struct DLTensor of dlpack.h), borrowed for the call: dims and dynamic
- * strides are read off them, dtypes, shapes and devices are checked, and messages name the tensor. `device`, `stream`,
- * scalars and workspace come from `args`; its tensors, dims and strides are ignored. (0.1) */
-struct DLTensor;
-TL_API tl_status tl_launch_dlpack(tl_kernel* kernel, const struct DLTensor* const* tensors, uint32_t num_tensors,
+/* The same from DLPack tensors, borrowed for the call: `tensors` holds pointers to struct DLTensor of
+ * dlpack.h. Dims and dynamic strides are read off them; dtypes, shapes, strides and devices are checked, and
+ * messages name the tensor. `device`, `stream`, scalars and workspace come from `args`; its tensors, dims and
+ * strides are ignored. Without a workspace the needed size is in the error. (0.1) */
+TL_API tl_status tl_launch_dlpack(tl_kernel* kernel, const void* const* tensors, uint32_t num_tensors,
                                   const tl_launch_args* args);
 
 /* ---- Checking and timing ------------------------------------------------------------------------- */
@@ -408,7 +408,7 @@ typedef struct tl_check_result {
   uint64_t compared;   /* elements */
   uint64_t mismatches;
   const char* worst_tensor; /* name, valid as long as the kernel; NULL if nothing was compared */
-  int64_t worst_index;      /* flat, row-major */
+  int64_t worst_index;      /* element offset in its memory; with an oracle flat, row-major */
 } tl_check_result;
 
 /* Generates inputs by the program's init clauses, poisons outputs and what surrounds them, launches on

@@ -1,8 +1,9 @@
 // The contract between the service and whatever can run a tile program.
 //
-// A backend turns a Module (level Tile) into source text, the text into a binary, and a binary into
-// something that can be launched. Everything it returns is self-contained bytes, so that any step's
-// result can be cached, shown to the user or carried to another machine.
+// A backend turns a Module (level Thread, or Tile where the target interprets) into source text,
+// the text into a binary, and a binary into something that can be launched. Everything it returns
+// is self-contained bytes, so that any step's result can be cached, shown to the user or carried to
+// another machine.
 #ifndef TILEJIT_BACKENDS_BACKEND_H_
 #define TILEJIT_BACKENDS_BACKEND_H_
 
@@ -142,8 +143,9 @@ class Backend {
 };
 
 // Each backend's constructor function, called once per context.
-std::unique_ptr<Backend> MakeReferenceBackend();
-std::unique_ptr<Backend> MakeCpuBackend(const SearchPaths& paths);
+// `threads`: how many run blocks; 0: all cores.
+std::unique_ptr<Backend> MakeReferenceBackend(int threads);
+std::unique_ptr<Backend> MakeCpuBackend(const SearchPaths& paths, int threads);
 std::unique_ptr<Backend> MakeCudaBackend(const SearchPaths& paths);
 
 }  // namespace tl

@@ -18,6 +18,7 @@ struct Target {
   // "reference".
   std::string backend;
 
+  bool interprets = false;  // takes the tile program as it is, without the passes
   bool simt = false;  // threads of a block run in lockstep warps and share on-chip memory
   int warp_size = 1;
   int default_threads = 1;  // per group, where the program does not say

@@ -54,6 +54,8 @@ class Unparser {
     return p;
   }
 
+  SExpr Expression(const ExprRef& e) const { return Text(e); }
+
  private:
   // Names that two siblings share in the source may meet in one scope once a compile-time branch is
   // inlined, so every name but the signature's gets its number.
@@ -474,5 +476,9 @@ std::string CanonicalText(const Module& module) {
 }
 
 std::string ToText(const Module& module) { return syntax::Print(Unparse(module)); }
+
+std::string ToText(const Module& module, const ExprRef& expr) {
+  return syntax::Print(Unparser(module, false).Expression(expr));
+}
 
 }  // namespace tl

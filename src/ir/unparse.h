@@ -21,6 +21,9 @@ std::string CanonicalText(const Module& module);
 // at level Thread.
 std::string ToText(const Module& module);
 
+// One expression, in the caller's names.
+std::string ToText(const Module& module, const ExprRef& expr);
+
 }  // namespace tl
 
 #endif  // TILEJIT_IR_UNPARSE_H_

@@ -1,0 +1,216 @@
+// The way of a compile request: memory, store, compiler.
+#include <algorithm>
+#include <chrono>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "ir/bind.h"
+#include "ir/syntax.h"
+#include "ir/unparse.h"
+#include "service/context.h"
+#include "service/families.h"
+#include "service/generate.h"
+
+namespace tl {
+namespace {
+
+// Changes whenever a document of the same content means something else.
+constexpr int kKeySchema = 1;
+
+// Everything that decides what the binary does, and nothing else: no path, no time, no environment.
+std::string SemanticDocument(const Module& module, const Backend& backend, const Target& target,
+                             int64_t shared_budget) {
+  return absl::StrCat("schema ", kKeySchema, "\npasses ", PassesHash(), "\ncodegen ",
+                      backend.CodegenIdentity(), "\ntarget ", target.identity, "\nshared_budget ",
+                      shared_budget, "\n", CanonicalText(module));
+}
+
+StatusOr<std::string_view> SourceOf(const CompileRequest& request) {
+  if (request.source.empty() == request.family.empty()) {
+    return absl::InvalidArgumentError("exactly one of source and family must be given");
+  }
+  if (request.family.empty()) return request.source;
+  const FamilySource* family = FindFamily(request.family);
+  if (family) return family->text;
+  std::vector<std::string_view> names;
+  for (const FamilySource& f : BuiltinFamilies()) names.push_back(f.name);
+  return absl::NotFoundError(absl::StrCat("there is no family '", request.family, "'; there are ",
+                                          absl::StrJoin(names, ", ")));
+}
+
+StatusOr<std::shared_ptr<const Module>> BindRequest(const CompileRequest& request,
+                                                    std::string_view text, const Target& target) {
+  TL_ASSIGN_OR_RETURN(syntax::Program program, syntax::Parse(text));
+  BindOptions options;
+  options.target_class = target.backend;
+  for (const auto& [name, value] : request.params)
+    options.values.emplace_back(std::string(name), std::string(value));
+  TL_ASSIGN_OR_RETURN(Module module, Bind(program, options));
+  return std::make_shared<const Module>(std::move(module));
+}
+
+// Every argument is passed in a slot of eight bytes.
+Status CheckParameterSpace(const Module& m, const Target& target) {
+  const size_t bytes = 8 * (m.operands.size() + m.workspaces.size() + m.dims.size() +
+                            m.strides.size() + m.scalars.size());
+  if (target.max_param_bytes == 0 || static_cast<int64_t>(bytes) <= target.max_param_bytes)
+    return absl::OkStatus();
+  return LimitError({}, absl::StrCat("'", m.name, "' takes ", bytes, " bytes of arguments; ",
+                                     target.name, " allows ", target.max_param_bytes,
+                                     "; fix some dims or strides at compile time"));
+}
+
+}  // namespace
+
+StatusOr<Context::Destination> Context::ResolveTarget(std::string_view name) const {
+  std::vector<std::string> known;
+  for (const std::unique_ptr<Backend>& backend : backends_) {
+    StatusOr<Target> target = backend->FindTarget(name);
+    if (target.ok()) return Destination{backend.get(), *std::move(target), -1};
+    if (!absl::IsNotFound(target.status())) return target.status();
+    for (std::string& n : backend->TargetNames()) known.push_back(std::move(n));
+  }
+  return absl::NotFoundError(absl::StrCat("there is no target or GPU '", name, "'; there are ",
+                                          absl::StrJoin(known, ", ")));
+}
+
+StatusOr<Context::Destination> Context::Resolve(const CompileRequest& request) const {
+  if (!request.target.empty()) return ResolveTarget(request.target);
+  TL_ASSIGN_OR_RETURN(const Device* device, FindDevice(request.device));
+  return Destination{device->backend, device->info.target, device->info.ordinal};
+}
+
+StatusOr<std::shared_ptr<Kernel>> Context::Compile(const CompileRequest& request) {
+  TL_RETURN_IF_ERROR(CheckProcess());
+  const std::string key = RequestKey(request);
+  {
+    absl::ReaderMutexLock lock(&mu_);
+    if (auto it = kernels_.find(key); it != kernels_.end()) {
+      memory_hits_.fetch_add(1, std::memory_order_relaxed);
+      return it->second;
+    }
+  }
+  return CompileCold(request, key);
+}
+
+StatusOr<std::shared_ptr<Kernel>> Context::CompileCold(const CompileRequest& request,
+                                                       const std::string& key) {
+  TL_ASSIGN_OR_RETURN(Destination destination, Resolve(request));
+  TL_ASSIGN_OR_RETURN(std::string_view text, SourceOf(request));
+  TL_ASSIGN_OR_RETURN(std::shared_ptr<const Module> module,
+                      BindRequest(request, text, destination.target));
+  TL_RETURN_IF_ERROR(CheckParameterSpace(*module, destination.target));
+  TL_ASSIGN_OR_RETURN(std::shared_ptr<Program> program,
+                      FindOrBuild(module, destination, request.shared_budget));
+  TL_ASSIGN_OR_RETURN(std::shared_ptr<Kernel> kernel, Kernel::Create(module, std::move(program)));
+  absl::MutexLock lock(&mu_);
+  return kernels_.try_emplace(key, std::move(kernel)).first->second;
+}
+
+std::shared_ptr<Program> Context::FindProgram(const std::string& document) const {
+  absl::ReaderMutexLock lock(&mu_);
+  auto it = programs_.find(document);
+  return it == programs_.end() ? nullptr : it->second;
+}
+
+StatusOr<std::shared_ptr<Program>> Context::FindOrBuild(const std::shared_ptr<const Module>& module,
+                                                        const Destination& destination,
+                                                        int64_t shared_budget) {
+  ArtifactKey key;
+  key.semantic_document =
+      SemanticDocument(*module, *destination.backend, destination.target, shared_budget);
+  if (std::shared_ptr<Program> program = FindProgram(key.semantic_document)) {
+    memory_hits_.fetch_add(1, std::memory_order_relaxed);
+    return program;
+  }
+  auto compute = [&]() -> StatusOr<std::shared_ptr<Program>> {
+    // The flight before this one may just have landed.
+    if (std::shared_ptr<Program> program = FindProgram(key.semantic_document)) return program;
+    if (StatusOr<std::string> compiler = destination.backend->CompilerIdentity(); compiler.ok()) {
+      key.compiler_identity = *std::move(compiler);
+    }
+    StatusOr<std::shared_ptr<Program>> program =
+        FindInStore(module, destination, key, shared_budget);
+    if (!program.ok() && absl::IsNotFound(program.status())) {
+      misses_.fetch_add(1, std::memory_order_relaxed);
+      program = Build(module, destination, key, shared_budget);
+    }
+    if (!program.ok()) return program;
+    absl::MutexLock lock(&mu_);
+    programs_.try_emplace(key.semantic_document, *program);
+    return program;
+  };
+  auto result = flights_.Do(key.semantic_document, compute);
+  if (result.waited) waits_.fetch_add(1, std::memory_order_relaxed);
+  TL_RETURN_IF_ERROR(result.value.status());
+  // The device of whoever compiled need not be this caller's.
+  if (destination.ordinal >= 0)
+    TL_RETURN_IF_ERROR((*result.value)->Load(destination.ordinal).status());
+  return result.value;
+}
+
+// NOT_FOUND is a miss. A build that the driver refuses is passed over for the next one.
+StatusOr<std::shared_ptr<Program>> Context::FindInStore(const std::shared_ptr<const Module>& module,
+                                                        const Destination& destination,
+                                                        const ArtifactKey& key,
+                                                        int64_t shared_budget) {
+  FindOptions options;
+  options.match = options_.own_builds_only ? MatchMode::kBuild : MatchMode::kSemantic;
+  while (std::optional<Hit> hit = store_->Find(key, options)) {
+    StatusOr<std::vector<Entry>> entries =
+        ReadMetadata(hit->artifact.metadata, module->launches.size());
+    if (!entries.ok()) {
+      store_->Quarantine(hit->build, entries.status().message());
+      options.exclude.push_back(hit->build);
+      continue;
+    }
+    auto program =
+        std::make_shared<Program>(destination.backend, destination.target, module, shared_budget,
+                                  *std::move(entries), std::move(hit->artifact), Origin::kCache);
+    if (destination.ordinal >= 0) {
+      const Status loaded = program->Load(destination.ordinal).status();
+      if (DetailOf(loaded).reason == Reason::kBinaryRejected) {
+        Log(LogLevel::kWarning, absl::StrCat("a cached build by ", program->artifact().compiler,
+                                             " was refused: ", loaded.message()));
+        options.exclude.push_back(hit->build);
+        continue;
+      }
+      TL_RETURN_IF_ERROR(loaded);
+    }
+    hits_.fetch_add(1, std::memory_order_relaxed);
+    return program;
+  }
+  return absl::NotFoundError("no usable cache entry");
+}
+
+StatusOr<std::shared_ptr<Program>> Context::Build(const std::shared_ptr<const Module>& module,
+                                                  const Destination& destination,
+                                                  const ArtifactKey& key, int64_t shared_budget) {
+  const auto start = std::chrono::steady_clock::now();
+  TL_ASSIGN_OR_RETURN(Generated generated, GenerateFor(*destination.backend, *module,
+                                                       destination.target, shared_budget));
+  TL_ASSIGN_OR_RETURN(Built built, destination.backend->Build(generated, destination.target));
+  const auto elapsed = std::chrono::steady_clock::now() - start;
+  compiles_.fetch_add(1, std::memory_order_relaxed);
+  compile_ns_.fetch_add(static_cast<uint64_t>(std::chrono::nanoseconds(elapsed).count()),
+                        std::memory_order_relaxed);
+
+  Artifact artifact;
+  artifact.binary = std::move(built.binary);
+  artifact.metadata = WriteMetadata(generated.entries);
+  artifact.log = std::move(built.log);
+  artifact.compiler = built.compiler;
+  artifact.report = absl::StrJoin(generated.notes, "\n");
+  auto program =
+      std::make_shared<Program>(destination.backend, destination.target, module, shared_budget,
+                                generated.entries, artifact, Origin::kCompiled);
+  if (destination.ordinal >= 0) TL_RETURN_IF_ERROR(program->Load(destination.ordinal).status());
+  // What cannot be stored still runs; the store has told its warning.
+  ArtifactKey stored = key;
+  stored.compiler_identity = built.compiler;
+  if (options_.cache_mode != CacheMode::kReadOnly) store_->Put(stored, artifact).IgnoreError();
+  return program;
+}
+
+}  // namespace tl

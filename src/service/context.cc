@@ -1,0 +1,77 @@
+#include "service/context.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "cache/open_cache.h"
+#include "service/environment.h"
+
+namespace tl {
+
+StatusOr<std::shared_ptr<Context>> Context::Create(ContextOptions options) {
+  std::shared_ptr<Context> context(new Context(std::move(options)));
+  const Environment environment = ReadEnvironment();
+  context->OpenBackends(environment);
+  context->OpenStore(environment);
+  return context;
+}
+
+// The order of the backends is the order of the devices: the best first.
+void Context::OpenBackends(const Environment& environment) {
+  backends_.push_back(MakeCudaBackend(environment.paths));
+  backends_.push_back(MakeCpuBackend(environment.paths, options_.cpu_threads));
+  backends_.push_back(MakeReferenceBackend(options_.cpu_threads));
+  for (const std::unique_ptr<Backend>& backend : backends_) {
+    StatusOr<std::vector<DeviceInfo>> devices = backend->Devices();
+    if (!devices.ok()) {
+      Log(LogLevel::kWarning,
+          absl::StrCat("backend ", backend->name(), ": ", devices.status().message()));
+      continue;
+    }
+    for (DeviceInfo& info : *devices) devices_.push_back({backend.get(), std::move(info)});
+  }
+}
+
+void Context::OpenStore(const Environment& environment) {
+  CacheOptions options;
+  options.memory_only = options_.cache_mode == CacheMode::kMemory;
+  options.directory = options_.cache_dir.empty() ? environment.cache_dir
+                                                 : StatusOr<std::string>(options_.cache_dir);
+  if (options_.cache_max_bytes > 0) options.max_bytes = options_.cache_max_bytes;
+  options.warn = [log = options_.log](std::string_view message) {
+    if (log) log(LogLevel::kWarning, message);
+  };
+  location_ = options.memory_only || !options.directory.ok() ? "memory" : *options.directory;
+  store_ = OpenCache(options);
+}
+
+StatusOr<const Device*> Context::FindDevice(int number) const {
+  if (number >= 0 && number < static_cast<int>(devices_.size())) return &devices_[number];
+  return MakeError(absl::StatusCode::kNotFound,
+                   absl::StrCat("there is no device ", number, "; this context has ",
+                                devices_.size(), ", numbered from 0"),
+                   {.reason = Reason::kNoDevice, .span = {}, .log = {}});
+}
+
+void Context::Log(LogLevel level, std::string_view message) const {
+  if (options_.log) options_.log(level, message);
+}
+
+Status Context::ForkedError() {
+  return absl::FailedPreconditionError(
+      "this context was made before fork(); the child must create its own");
+}
+
+CacheStats Context::Stats() {
+  CacheStats stats;
+  stats.memory_hits = memory_hits_.load(std::memory_order_relaxed);
+  stats.hits = hits_.load(std::memory_order_relaxed);
+  stats.misses = misses_.load(std::memory_order_relaxed);
+  stats.compiles = compiles_.load(std::memory_order_relaxed);
+  stats.waits = waits_.load(std::memory_order_relaxed);
+  stats.compile_ns = static_cast<double>(compile_ns_.load(std::memory_order_relaxed));
+  stats.store = store_->Stats();
+  return stats;
+}
+
+}  // namespace tl

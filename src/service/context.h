@@ -1,0 +1,112 @@
+// One client of the library: its devices, its cache, its kernels.
+#ifndef TILEJIT_SERVICE_CONTEXT_H_
+#define TILEJIT_SERVICE_CONTEXT_H_
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/synchronization/mutex.h"
+#include "backends/backend.h"
+#include "base/process.h"
+#include "cache/single_flight.h"
+#include "cache/store.h"
+#include "service/kernel.h"
+#include "service/request.h"
+
+namespace tl {
+
+enum class CacheMode : int32_t { kDefault = 0, kMemory = 1, kReadOnly = 2 };
+enum class LogLevel : int32_t { kInfo = 0, kWarning = 1, kError = 2 };
+
+struct ContextOptions {
+  std::string cache_dir;  // empty: from the environment
+  CacheMode cache_mode = CacheMode::kDefault;
+  int cpu_threads = 0;
+  int64_t cache_max_bytes = 0;
+  bool own_builds_only = false;
+  std::function<void(LogLevel, std::string_view)> log;  // may be empty
+};
+
+struct Device {
+  Backend* backend = nullptr;
+  DeviceInfo info;
+};
+
+struct CacheStats {
+  uint64_t memory_hits = 0, hits = 0, misses = 0, compiles = 0, waits = 0;
+  double compile_ns = 0;
+  StoreStats store;
+};
+
+class Context {
+ public:
+  static StatusOr<std::shared_ptr<Context>> Create(ContextOptions options);
+
+  const std::vector<Device>& devices() const { return devices_; }
+  StatusOr<const Device*> FindDevice(int number) const;
+
+  // memory -> store -> compiler.
+  StatusOr<std::shared_ptr<Kernel>> Compile(const CompileRequest& request);
+
+  CacheStats Stats();
+  const std::string& cache_location() const { return location_; }
+  void Log(LogLevel level, std::string_view message) const;
+
+  // FAILED_PRECONDITION in a child that inherited the context by fork.
+  Status CheckProcess() const {
+    if (generation_ == ForkGeneration()) return absl::OkStatus();
+    return ForkedError();
+  }
+
+ private:
+  static Status ForkedError();
+  explicit Context(ContextOptions options) : options_(std::move(options)) {}
+  void OpenBackends(const struct Environment& environment);
+  void OpenStore(const struct Environment& environment);
+
+  // compile.cc
+  struct Destination {
+    Backend* backend = nullptr;
+    Target target;
+    int ordinal = -1;  // device to load on at once; -1: none
+  };
+  StatusOr<Destination> Resolve(const CompileRequest& request) const;
+  StatusOr<Destination> ResolveTarget(std::string_view name) const;
+  StatusOr<std::shared_ptr<Kernel>> CompileCold(const CompileRequest& request,
+                                                const std::string& text);
+  StatusOr<std::shared_ptr<Program>> FindOrBuild(const std::shared_ptr<const Module>& module,
+                                                 const Destination& destination,
+                                                 int64_t shared_budget);
+  StatusOr<std::shared_ptr<Program>> FindInStore(const std::shared_ptr<const Module>& module,
+                                                 const Destination& destination,
+                                                 const ArtifactKey& key, int64_t shared_budget);
+  StatusOr<std::shared_ptr<Program>> Build(const std::shared_ptr<const Module>& module,
+                                           const Destination& destination, const ArtifactKey& key,
+                                           int64_t shared_budget);
+  std::shared_ptr<Program> FindProgram(const std::string& document) const;
+
+  const ContextOptions options_;
+  const uint32_t generation_ = ForkGeneration();
+  std::vector<std::unique_ptr<Backend>> backends_;
+  std::vector<Device> devices_;
+  std::unique_ptr<ArtifactStore> store_;
+  std::string location_;
+
+  mutable absl::Mutex mu_;
+  // By the whole request, as it came; by what it means.
+  absl::flat_hash_map<std::string, std::shared_ptr<Kernel>> kernels_ ABSL_GUARDED_BY(mu_);
+  absl::flat_hash_map<std::string, std::shared_ptr<Program>> programs_ ABSL_GUARDED_BY(mu_);
+  SingleFlight<std::shared_ptr<Program>> flights_;
+
+  std::atomic<uint64_t> memory_hits_{0}, hits_{0}, misses_{0}, compiles_{0}, waits_{0},
+      compile_ns_{0};
+};
+
+}  // namespace tl
+
+#endif  // TILEJIT_SERVICE_CONTEXT_H_

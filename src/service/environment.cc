@@ -1,0 +1,52 @@
+#include "service/environment.h"
+
+#include <dlfcn.h>
+
+#include <cstdlib>
+#include <string_view>
+#include <vector>
+
+#include "absl/strings/str_split.h"
+#include "cache/directory.h"
+
+namespace tl {
+namespace {
+
+std::string Get(const char* name) {
+  const char* value = std::getenv(name);
+  return value ? value : "";
+}
+
+std::vector<std::string> GetList(const char* name) {
+  return absl::StrSplit(Get(name), ':', absl::SkipEmpty());
+}
+
+// Directory of the shared library (or program) that this code is linked into.
+std::string OwnDirectory() {
+  Dl_info info;
+  if (!dladdr(reinterpret_cast<const void*>(&OwnDirectory), &info) || !info.dli_fname) return "";
+  const std::string path = info.dli_fname;
+  const size_t slash = path.rfind('/');
+  return slash == std::string::npos ? "." : path.substr(0, slash);
+}
+
+}  // namespace
+
+Environment ReadEnvironment() {
+  Environment env;
+  for (const char* name : {"TL_CUDA_PATH", "CUDA_PATH", "CUDA_HOME"}) {
+    if (std::string root = Get(name); !root.empty()) env.paths.cuda_roots.push_back(root);
+  }
+  env.paths.wheel_roots = GetList("TL_WHEEL_PATH");
+  env.paths.program_dirs = GetList("PATH");
+  env.paths.loader_dirs = GetList("LD_LIBRARY_PATH");
+  env.paths.library_dir = OwnDirectory();
+  if (std::string dir = Get("TL_CACHE_DIR"); !dir.empty()) {
+    env.cache_dir = dir;
+  } else {
+    env.cache_dir = DefaultCacheDirectory(std::getenv("XDG_CACHE_HOME"), std::getenv("HOME"));
+  }
+  return env;
+}
+
+}  // namespace tl

@@ -1,0 +1,24 @@
+// The one place that reads the process' environment.
+#ifndef TILEJIT_SERVICE_ENVIRONMENT_H_
+#define TILEJIT_SERVICE_ENVIRONMENT_H_
+
+#include <string>
+
+#include "base/search_paths.h"
+#include "base/status.h"
+
+namespace tl {
+
+struct Environment {
+  SearchPaths paths;
+  // TL_CACHE_DIR, else what the user's home gives; an error when there is no home.
+  StatusOr<std::string> cache_dir;
+};
+
+// Reads TL_CACHE_DIR, XDG_CACHE_HOME, HOME, TL_CUDA_PATH, CUDA_PATH, CUDA_HOME, TL_WHEEL_PATH,
+// PATH, LD_LIBRARY_PATH. Called once per context, before anything else.
+Environment ReadEnvironment();
+
+}  // namespace tl
+
+#endif  // TILEJIT_SERVICE_ENVIRONMENT_H_

@@ -1,0 +1,261 @@
+#include "service/kernel.h"
+
+#include <limits>
+
+#include "absl/container/fixed_array.h"
+#include "absl/strings/str_cat.h"
+#include "ir/address.h"
+#include "ir/unparse.h"
+
+namespace tl {
+namespace {
+
+constexpr size_t kWorkspaceAlignment = 256;
+// Enough for the limits on operands, workspaces, dims, strides and scalars of most programs without
+// the heap; larger signatures pay for one allocation.
+constexpr size_t kInlineParams = 96;
+
+size_t AlignUp(size_t n) {
+  return (n + kWorkspaceAlignment - 1) / kWorkspaceAlignment * kWorkspaceAlignment;
+}
+
+StatusOr<std::vector<int64_t>> EvalAll(const std::vector<HostExpr>& list, const HostArgs& args) {
+  std::vector<int64_t> out;
+  for (const HostExpr& e : list) {
+    TL_ASSIGN_OR_RETURN(int64_t v, e.Eval(args));
+    out.push_back(v);
+  }
+  return out;
+}
+
+}  // namespace
+
+StatusOr<std::shared_ptr<Kernel>> Kernel::Create(std::shared_ptr<const Module> module,
+                                                 std::shared_ptr<Program> program) {
+  std::shared_ptr<Kernel> kernel(new Kernel(std::move(module), std::move(program)));
+  TL_RETURN_IF_ERROR(kernel->Prepare());
+  return kernel;
+}
+
+StatusOr<Kernel::Tensor> Kernel::PrepareTensor(BufferId id) const {
+  const Buffer& b = module_->buffer(id);
+  Tensor tensor;
+  tensor.element_size = SizeOf(b.dtype);
+  for (const ExprRef& e : b.shape) {
+    TL_ASSIGN_OR_RETURN(HostExpr extent, HostExpr::Compile(*module_, e));
+    absl::StrAppend(&tensor.shape_text, tensor.shape.empty() ? "[" : ", ", ToText(*module_, e));
+    tensor.shape.push_back(std::move(extent));
+  }
+  tensor.shape_text += "]";
+  for (const ExprRef& e : b.strides) {
+    TL_ASSIGN_OR_RETURN(HostExpr stride, HostExpr::Compile(*module_, e));
+    tensor.strides.push_back(std::move(stride));
+  }
+  TL_ASSIGN_OR_RETURN(tensor.storage, HostExpr::Compile(*module_, StorageSize(*module_, id)));
+  return tensor;
+}
+
+Status Kernel::Prepare() {
+  for (BufferId id : module_->operands) {
+    TL_ASSIGN_OR_RETURN(Tensor tensor, PrepareTensor(id));
+    operands_.push_back(std::move(tensor));
+  }
+  for (BufferId id : module_->workspaces) {
+    TL_ASSIGN_OR_RETURN(Tensor tensor, PrepareTensor(id));
+    workspaces_.push_back(std::move(tensor));
+  }
+  for (const tl::Launch& launch : module_->launches) {
+    Geometry geometry;
+    for (const GridAxis& axis : launch.axes) {
+      TL_ASSIGN_OR_RETURN(HostExpr extent, HostExpr::Compile(*module_, axis.extent));
+      geometry.axes.push_back(std::move(extent));
+    }
+    if (launch.split) {
+      TL_ASSIGN_OR_RETURN(HostExpr parts, HostExpr::Compile(*module_, launch.split->parts));
+      geometry.axes.push_back(std::move(parts));
+    }
+    launches_.push_back(std::move(geometry));
+  }
+  return absl::OkStatus();
+}
+
+StatusOr<size_t> Kernel::WorkspaceSize(const HostArgs& args) const {
+  size_t total = 0;
+  for (size_t i = 0; i < workspaces_.size(); ++i) {
+    TL_ASSIGN_OR_RETURN(int64_t elements, workspaces_[i].storage.Eval(args));
+    size_t bytes = 0;
+    if (elements < 0 ||
+        __builtin_mul_overflow(static_cast<size_t>(elements), workspaces_[i].element_size,
+                               &bytes) ||
+        bytes > static_cast<size_t>(std::numeric_limits<int64_t>::max()) / 2 - total) {
+      return absl::OutOfRangeError(
+          absl::StrCat("workspace '", module_->buffer(module_->workspaces[i]).name,
+                       "' has an impossible size of ", elements, " elements"));
+    }
+    total += AlignUp(bytes);
+  }
+  return total;
+}
+
+StatusOr<std::vector<int64_t>> Kernel::Shape(size_t index, const HostArgs& args) const {
+  return EvalAll(operands_[index].shape, args);
+}
+
+StatusOr<std::vector<int64_t>> Kernel::Strides(size_t index, const HostArgs& args) const {
+  return EvalAll(operands_[index].strides, args);
+}
+
+StatusOr<int64_t> Kernel::StorageElements(size_t index, const HostArgs& args) const {
+  return operands_[index].storage.Eval(args);
+}
+
+Status Kernel::CheckArguments(const HostArgs& args) const {
+  for (size_t i = 0; i < args.dims.size(); ++i) {
+    if (args.dims[i] >= 0) continue;
+    return absl::InvalidArgumentError(absl::StrCat("dim '", module_->var(module_->dims[i]).name,
+                                                   "' is ", args.dims[i], "; dims are 0 or more"));
+  }
+  for (size_t i = 0; i < args.strides.size(); ++i) {
+    if (args.strides[i] >= 0) continue;
+    return absl::InvalidArgumentError(absl::StrCat("stride '",
+                                                   module_->var(module_->strides[i]).name, "' is ",
+                                                   args.strides[i], "; strides are 0 or more"));
+  }
+  return absl::OkStatus();
+}
+
+// Null is fine for a tensor without elements; everything else must be aligned to its element.
+Status Kernel::CheckPointers(const LaunchRequest& request) const {
+  for (size_t i = 0; i < operands_.size(); ++i) {
+    const auto address = reinterpret_cast<uintptr_t>(request.tensors[i]);
+    if (address != 0 && address % operands_[i].element_size == 0) continue;
+    const Buffer& b = module_->buffer(module_->operands[i]);
+    if (address != 0) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("tensor '", b.name, "' at ", absl::Hex(address, absl::kZeroPad16),
+                       " is not aligned to its element of ", operands_[i].element_size, " bytes"));
+    }
+    TL_ASSIGN_OR_RETURN(int64_t elements, operands_[i].storage.Eval(request.args));
+    if (elements > 0)
+      return absl::InvalidArgumentError(
+          absl::StrCat("tensor '", b.name, "' is null but has ", elements, " elements"));
+  }
+  return absl::OkStatus();
+}
+
+// Product of the axes; OUT_OF_RANGE when the target has no such grid.
+StatusOr<int64_t> Kernel::Blocks(size_t launch, const HostArgs& args) const {
+  int64_t blocks = 1;
+  bool too_many = false;
+  for (const HostExpr& axis : launches_[launch].axes) {
+    TL_ASSIGN_OR_RETURN(int64_t extent, axis.Eval(args));
+    if (extent <= 0) return 0;
+    too_many |= __builtin_mul_overflow(blocks, extent, &blocks);
+  }
+  const int64_t limit = program_->target().max_blocks;
+  if (too_many || (limit > 0 && blocks > limit)) {
+    return absl::OutOfRangeError(absl::StrCat(
+        "launch ", launch + 1, " of '", module_->name, "' has ",
+        too_many ? "more than 2^63" : absl::StrCat(blocks), " blocks; ", program_->target().name,
+        " runs at most ", limit > 0 ? absl::StrCat(limit) : "2^63 - 1"));
+  }
+  return blocks;
+}
+
+// The arguments of all entries, on the stack: params[i] points at the i-th value.
+class Kernel::ParamPack {
+ public:
+  ParamPack(const Kernel& kernel, const LaunchRequest& request)
+      : params_(kernel.operands_.size() + kernel.workspaces_.size() + request.args.dims.size() +
+                request.args.strides.size() + request.args.scalars.size()),
+        workspaces_(kernel.workspaces_.size()),
+        scalars_(request.args.scalars.size()) {}
+
+  Status Fill(const Kernel& kernel, const LaunchRequest& request) {
+    for (size_t i = 0; i < kernel.operands_.size(); ++i) Add(&request.tensors[i]);
+    TL_RETURN_IF_ERROR(AddWorkspaces(kernel, request));
+    for (const int64_t& dim : request.args.dims) Add(&dim);
+    for (const int64_t& stride : request.args.strides) Add(&stride);
+    for (size_t i = 0; i < scalars_.size(); ++i) {
+      AddScalar(kernel.module_->var(kernel.module_->scalars[i]), request.args.scalars[i],
+                scalars_[i]);
+    }
+    return absl::OkStatus();
+  }
+
+  LaunchParams params(void* stream) { return {params_.data(), static_cast<int>(count_), stream}; }
+
+ private:
+  union Slot {
+    int64_t i;
+    double f64;
+    float f32;
+  };
+
+  void Add(const void* value) { params_[count_++] = const_cast<void*>(value); }
+
+  Status AddWorkspaces(const Kernel& kernel, const LaunchRequest& request) {
+    size_t offset = 0;
+    for (size_t i = 0; i < workspaces_.size(); ++i) {
+      TL_ASSIGN_OR_RETURN(int64_t elements, kernel.workspaces_[i].storage.Eval(request.args));
+      workspaces_[i] = static_cast<char*>(request.workspace) + offset;
+      offset += AlignUp(static_cast<size_t>(elements) * kernel.workspaces_[i].element_size);
+      Add(&workspaces_[i]);
+    }
+    return absl::OkStatus();
+  }
+
+  // Rounded to the declared type, passed in the compute type.
+  void AddScalar(const Var& var, ScalarValue given, Slot& slot) {
+    if (var.type == ScalarType::kF32) {
+      slot.f32 = static_cast<float>(RoundTo(var.dtype, given.f));
+    } else if (var.type == ScalarType::kF64) {
+      slot.f64 = given.f;
+    } else {
+      slot.i = var.dtype == DType::kBool ? given.i != 0 : WrapTo(var.dtype, given.i);
+    }
+    Add(&slot);
+  }
+
+  absl::FixedArray<void*, kInlineParams> params_;
+  absl::FixedArray<void*, 16> workspaces_;
+  absl::FixedArray<Slot, 32> scalars_;
+  size_t count_ = 0;
+};
+
+Status Kernel::CheckWorkspace(const LaunchRequest& request) const {
+  if (workspaces_.empty()) return absl::OkStatus();
+  TL_ASSIGN_OR_RETURN(size_t needed, WorkspaceSize(request.args));
+  const size_t given = request.workspace ? request.workspace_size : 0;
+  if (given < needed) {
+    return absl::InvalidArgumentError(absl::StrCat("the launch needs ", needed,
+                                                   " bytes of workspace and got ", given,
+                                                   "; ask tl_workspace_size"));
+  }
+  if (reinterpret_cast<uintptr_t>(request.workspace) % kWorkspaceAlignment != 0) {
+    return absl::InvalidArgumentError("the workspace is not aligned to 256 bytes");
+  }
+  return absl::OkStatus();
+}
+
+Status Kernel::Launch(const LaunchRequest& request) const {
+  TL_RETURN_IF_ERROR(CheckArguments(request.args));
+  TL_RETURN_IF_ERROR(CheckPointers(request));
+  TL_RETURN_IF_ERROR(CheckWorkspace(request));
+  LoadedKernel* loaded = program_->loaded(request.ordinal);
+  if (!loaded) {
+    TL_RETURN_IF_ERROR(program_->backend()->CheckNotCapturing(request.ordinal, request.stream));
+    TL_ASSIGN_OR_RETURN(loaded, program_->Load(request.ordinal));
+  }
+  ParamPack pack(*this, request);
+  TL_RETURN_IF_ERROR(pack.Fill(*this, request));
+  const LaunchParams params = pack.params(request.stream);
+  for (size_t i = 0; i < launches_.size(); ++i) {
+    TL_ASSIGN_OR_RETURN(int64_t blocks, Blocks(i, request.args));
+    if (blocks == 0) continue;
+    TL_RETURN_IF_ERROR(loaded->Launch(static_cast<int>(i), blocks, params));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace tl

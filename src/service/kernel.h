@@ -1,0 +1,86 @@
+// A kernel as the caller sees it: the caller's own names over a shared Program.
+#ifndef TILEJIT_SERVICE_KERNEL_H_
+#define TILEJIT_SERVICE_KERNEL_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "base/status.h"
+#include "ir/host_eval.h"
+#include "ir/module.h"
+#include "service/program.h"
+
+namespace tl {
+
+// What a launch takes, already counted against the signature.
+struct LaunchRequest {
+  int ordinal = 0;
+  void* stream = nullptr;
+  void* const* tensors = nullptr;
+  HostArgs args;
+  void* workspace = nullptr;
+  size_t workspace_size = 0;
+};
+
+class Kernel {
+ public:
+  // Compiles the host expressions of grid, shapes and workspace.
+  static StatusOr<std::shared_ptr<Kernel>> Create(std::shared_ptr<const Module> module,
+                                                  std::shared_ptr<Program> program);
+
+  const Module& module() const { return *module_; }
+  const std::shared_ptr<const Module>& shared_module() const { return module_; }
+  Program& program() const { return *program_; }
+
+  // No lock, no allocation once the program is loaded on the device.
+  Status Launch(const LaunchRequest& request) const;
+
+  // Bytes of all workspace tensors, each aligned to 256.
+  StatusOr<size_t> WorkspaceSize(const HostArgs& args) const;
+
+  // "[M, K]" of operand `index`.
+  const std::string& shape_text(size_t index) const { return operands_[index].shape_text; }
+  // Sizes of operand `index` under these arguments.
+  StatusOr<std::vector<int64_t>> Shape(size_t index, const HostArgs& args) const;
+  StatusOr<std::vector<int64_t>> Strides(size_t index, const HostArgs& args) const;
+  // Elements that its storage spans (strides and packing included).
+  StatusOr<int64_t> StorageElements(size_t index, const HostArgs& args) const;
+
+  // INVALID_ARGUMENT naming the dim, stride or tensor that is negative or too large.
+  Status CheckArguments(const HostArgs& args) const;
+
+ private:
+  struct Tensor {
+    std::vector<HostExpr> shape;
+    std::vector<HostExpr> strides;
+    HostExpr storage;
+    size_t element_size = 0;
+    std::string shape_text;
+  };
+  struct Geometry {
+    std::vector<HostExpr> axes;  // the block count is their product
+  };
+
+  Kernel(std::shared_ptr<const Module> module, std::shared_ptr<Program> program)
+      : module_(std::move(module)), program_(std::move(program)) {}
+
+  class ParamPack;
+
+  Status Prepare();
+  StatusOr<Tensor> PrepareTensor(BufferId id) const;
+  Status CheckPointers(const LaunchRequest& request) const;
+  Status CheckWorkspace(const LaunchRequest& request) const;
+  StatusOr<int64_t> Blocks(size_t launch, const HostArgs& args) const;
+
+  const std::shared_ptr<const Module> module_;
+  const std::shared_ptr<Program> program_;
+  std::vector<Tensor> operands_;
+  std::vector<Tensor> workspaces_;
+  std::vector<Geometry> launches_;
+};
+
+}  // namespace tl
+
+#endif  // TILEJIT_SERVICE_KERNEL_H_

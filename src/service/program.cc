@@ -1,0 +1,53 @@
+#include "service/program.h"
+
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace tl {
+
+StatusOr<LoadedKernel*> Program::Load(int ordinal) {
+  if (ordinal < 0 || ordinal >= kMaxOrdinals) {
+    return absl::OutOfRangeError(absl::StrCat("device ordinal ", ordinal, " is not supported"));
+  }
+  if (LoadedKernel* kernel = loaded(ordinal)) return kernel;
+  absl::MutexLock lock(&mu_);
+  if (LoadedKernel* kernel = loaded(ordinal)) return kernel;
+  TL_ASSIGN_OR_RETURN(std::unique_ptr<LoadedKernel> kernel,
+                      backend_->Load(artifact_.binary, entries_, *module_, ordinal));
+  owned_.push_back(std::move(kernel));
+  loaded_[ordinal].store(owned_.back().get(), std::memory_order_release);
+  return owned_.back().get();
+}
+
+std::string WriteMetadata(const std::vector<Entry>& entries) {
+  nlohmann::json list = nlohmann::json::array();
+  for (const Entry& e : entries) {
+    list.push_back({{"symbol", e.symbol},
+                    {"threads", e.threads},
+                    {"groups", e.groups},
+                    {"shared_bytes", e.shared_bytes}});
+  }
+  return nlohmann::json{{"entries", list}}.dump();
+}
+
+StatusOr<std::vector<Entry>> ReadMetadata(std::string_view text, size_t num_launches) {
+  const Status bad = absl::DataLossError("the metadata of a cache entry cannot be read");
+  const nlohmann::json json = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (!json.is_object() || !json.contains("entries") || !json["entries"].is_array()) return bad;
+  std::vector<Entry> entries;
+  for (const nlohmann::json& e : json["entries"]) {
+    const bool ok = e.is_object() && e.contains("symbol") && e["symbol"].is_string() &&
+                    e.contains("threads") && e["threads"].is_number_integer() &&
+                    e.contains("groups") && e["groups"].is_number_integer() &&
+                    e.contains("shared_bytes") && e["shared_bytes"].is_number_integer();
+    if (!ok) return bad;
+    entries.push_back({e["symbol"].get<std::string>(), e["threads"].get<int>(),
+                       e["groups"].get<int>(), e["shared_bytes"].get<int64_t>()});
+  }
+  if (entries.size() != num_launches) return bad;
+  return entries;
+}
+
+}  // namespace tl

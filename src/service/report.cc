@@ -1,0 +1,97 @@
+#include "service/report.h"
+
+#include <nlohmann/json.hpp>
+
+#include "absl/strings/str_split.h"
+#include "ir/unparse.h"
+#include "service/generate.h"
+
+namespace tl {
+namespace {
+
+nlohmann::json ParamsJson(const Module& module, bool tuned) {
+  nlohmann::json out = nlohmann::json::object();
+  for (const BoundParam& p : module.params) {
+    if (p.tuned == tuned) out[p.name] = p.value;
+  }
+  return out;
+}
+
+nlohmann::json EntriesJson(const Program& program) {
+  nlohmann::json out = nlohmann::json::array();
+  for (const Entry& e : program.entries()) {
+    out.push_back({{"symbol", e.symbol},
+                   {"threads", e.threads},
+                   {"groups", e.groups},
+                   {"shared_bytes", e.shared_bytes}});
+  }
+  return out;
+}
+
+// Facts of the driver about the loaded binary, if it is loaded anywhere.
+nlohmann::json DriverFacts(const Program& program) {
+  for (int ordinal = 0; ordinal < Program::kMaxOrdinals; ++ordinal) {
+    const LoadedKernel* loaded = program.loaded(ordinal);
+    if (!loaded) continue;
+    nlohmann::json facts =
+        nlohmann::json::parse(loaded->Facts(), nullptr, /*allow_exceptions=*/false);
+    if (!facts.is_discarded()) return facts;
+  }
+  return nullptr;
+}
+
+std::string Report(const Kernel& kernel) {
+  const Module& module = kernel.module();
+  const Program& program = kernel.program();
+  nlohmann::json report;
+  report["kernel"] = module.name;
+  report["target"] = program.target().name;
+  report["target_identity"] = program.target().identity;
+  report["backend"] = program.target().backend;
+  report["parameters"] = ParamsJson(module, false);
+  report["configuration"] = ParamsJson(module, true);
+  report["entries"] = EntriesJson(program);
+  report["built_by"] = program.artifact().compiler;
+  report["origin"] = program.origin() == Origin::kCompiled ? "compiled" : "cache";
+  report["binary_bytes"] = program.artifact().binary.size();
+  report["notes"] = nlohmann::json::array();
+  for (std::string_view note : absl::StrSplit(program.artifact().report, '\n', absl::SkipEmpty())) {
+    report["notes"].push_back(std::string(note));
+  }
+  if (nlohmann::json facts = DriverFacts(program); !facts.is_null()) report["driver"] = facts;
+  return report.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace
+
+StatusOr<std::string> KernelText(const Kernel& kernel, Text what) {
+  const Program& program = kernel.program();
+  switch (what) {
+    case Text::kIr:
+      return ToText(kernel.module());
+    case Text::kReport:
+      return Report(kernel);
+    case Text::kLog:
+      return program.artifact().log;
+    case Text::kBinary:
+      return program.artifact().binary;
+    case Text::kMapped:
+      return absl::UnimplementedError("programs with layouts are not produced yet");
+    case Text::kThread: {
+      TL_ASSIGN_OR_RETURN(Module lowered,
+                          LowerFor(kernel.module(), program.target(), program.shared_budget()));
+      return ToText(lowered);
+    }
+    case Text::kSource:
+    case Text::kAssembly:
+    case Text::kSass:
+      break;
+  }
+  TL_ASSIGN_OR_RETURN(Generated generated, GenerateFor(*program.backend(), kernel.module(),
+                                                       program.target(), program.shared_budget()));
+  if (what == Text::kSource) return generated.source;
+  return program.backend()->Disassemble(generated, program.artifact().binary, program.target(),
+                                        what == Text::kSass ? "sass" : "asm");
+}
+
+}  // namespace tl
