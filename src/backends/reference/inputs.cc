@@ -101,7 +101,7 @@ StatusOr<Recipe> RecipeOf(const Module& module, const HostArgs& args, const Init
   return r;
 }
 
-// Element i of a tensor whose elements are drawn one by one.
+// Element i of a tensor whose elements are drawn one by one; storing it rounds.
 Cell Draw(const Recipe& r, DType t, const RandomStream& random, uint64_t i) {
   const bool is_float = IsFloat(t);
   double f = 0;
@@ -123,7 +123,7 @@ Cell Draw(const Recipe& r, DType t, const RandomStream& random, uint64_t i) {
       f = r.a + (r.b - r.a) * random.Unit(i);
       break;
   }
-  return Cell{.f = RoundTo(t, f)};
+  return Cell{.f = f};
 }
 
 // A row-major enumeration of the tensor in rows along its last dim.
@@ -250,7 +250,8 @@ Status MakeScalars(const Module& module, uint64_t seed, Arguments* a) {
     const InitClause* clause = ClauseOf(module, kNoId, module.scalars[i]);
     TL_ASSIGN_OR_RETURN(const Recipe r, RecipeOf(module, a->host(), clause, var.dtype));
     const Cell c = Draw(r, var.dtype, RandomStream(seed, kScalarStream + i), 0);
-    a->scalars.push_back(IsFloat(var.dtype) ? ScalarValue(c.f) : ScalarValue(c.i));
+    a->scalars.push_back(IsFloat(var.dtype) ? ScalarValue(RoundTo(var.dtype, c.f))
+                                            : ScalarValue(c.i));
   }
   return absl::OkStatus();
 }

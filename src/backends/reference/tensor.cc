@@ -1,5 +1,6 @@
 #include "backends/reference/tensor.h"
 
+#include <bit>
 #include <cstring>
 #include <limits>
 
@@ -40,6 +41,34 @@ double BF16ToDouble(uint16_t bits) {
   float f;
   std::memcpy(&f, &wide, sizeof(f));
   return f;
+}
+
+// Rounds to nearest even where the result is a normal number for certain; StoreElement does the
+// rest.
+template <int kMantissa, int kBias>
+bool EncodeNormal(double v, uint16_t* out) {
+  const uint64_t bits = std::bit_cast<uint64_t>(v);
+  const int e = static_cast<int>(bits >> 52 & 0x7ff) - 1023;
+  if (e < 1 - kBias || e >= kBias) return false;
+  constexpr int kShift = 52 - kMantissa;
+  const uint64_t rounded = bits + ((uint64_t{1} << (kShift - 1)) - 1) + (bits >> kShift & 1);
+  const uint64_t magnitude = (rounded & ~(uint64_t{1} << 63)) >> kShift;
+  const uint64_t rebias = uint64_t{1023 - kBias} << kMantissa;
+  *out = static_cast<uint16_t>((magnitude - rebias) | (bits >> 63) << 15);
+  return true;
+}
+
+template <int kMantissa, int kBias>
+void WriteHalves(DType t, char* p, int64_t step, int64_t n, const Cell* in, int64_t in_step) {
+  for (int64_t i = 0; i < n; ++i) {
+    char* to = p + i * step * 2;
+    uint16_t bits;
+    if (EncodeNormal<kMantissa, kBias>(in[i * in_step].f, &bits)) {
+      std::memcpy(to, &bits, sizeof(bits));
+    } else {
+      StoreElement(t, to, in[i * in_step].f);
+    }
+  }
 }
 
 }  // namespace
@@ -169,6 +198,8 @@ void Tensor::WriteMemory(int64_t offset, int64_t step, int64_t n, const Cell* in
   const DType t = buffer_->dtype;
   const int64_t size = static_cast<int64_t>(SizeOf(t));
   char* p = memory_ + offset * size;
+  if (t == DType::kBF16) return WriteHalves<7, 127>(t, p, step, n, in, in_step);
+  if (t == DType::kF16) return WriteHalves<10, 15>(t, p, step, n, in, in_step);
   if (IsFloat(t)) {
     for (int64_t i = 0; i < n; ++i) StoreElement(t, p + i * step * size, in[i * in_step].f);
   } else {
