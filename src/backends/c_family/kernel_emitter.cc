@@ -7,6 +7,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/substitute.h"
 #include "backends/c_family/walk.h"
+#include "ir/visit.h"
 
 namespace tl {
 namespace {
@@ -137,18 +138,26 @@ std::string KernelEmitter::Signature(std::string_view symbol) const {
                       absl::StrJoin(params, ", "), ")");
 }
 
+// Tiles in the arena, in the order of their first use.
 void KernelEmitter::DeclareTiles() {
   if (launch_.arena_bytes > 0) Line(dialect_.arena);
   int count = 0;
-  ForEachStmt(launch_.body, [&](const Stmt& s) {
-    const Alloc* alloc = std::get_if<Alloc>(&s.node);
-    if (alloc == nullptr || module_.buffer(alloc->buffer).arena_offset < 0) return;
-    std::string& name = names_.buffers[alloc->buffer];
-    if (!name.empty()) return;
-    const Buffer& b = module_.buffer(alloc->buffer);
+  auto declare = [&](BufferId id) {
+    const Buffer& b = module_.buffer(id);
+    std::string& name = names_.buffers[id];
+    if (b.arena_offset < 0 || !name.empty()) return;
     name = absl::StrCat("s", count++);
     const std::string_view type = StorageName(b.dtype);
     Line(absl::StrCat(type, "* const ", name, " = (", type, "*)(arena + ", b.arena_offset, ");"));
+  };
+  VisitStmts(launch_.body, [&](const StmtRef& s) {
+    if (const Store* store = As<Store>(s)) declare(store->buffer);
+    if (const AtomicElement* atomic = As<AtomicElement>(s)) declare(atomic->buffer);
+    VisitStmtExprs(*s, [&](const ExprRef& root) {
+      VisitExpr(root, [&](const ExprRef& e) {
+        if (const Load* load = As<Load>(e)) declare(load->buffer);
+      });
+    });
   });
 }
 
