@@ -34,12 +34,20 @@ std::string OwnDirectory() {
 
 Environment ReadEnvironment() {
   Environment env;
+  const bool hide = !Get("TL_HIDE_CUDA").empty();
   for (const char* name : {"TL_CUDA_PATH", "CUDA_PATH", "CUDA_HOME"}) {
-    if (std::string root = Get(name); !root.empty()) env.paths.cuda_roots.push_back(root);
+    const bool own = std::string_view(name).starts_with("TL_");
+    if (std::string root = Get(name); !root.empty() && (own || !hide))
+      env.paths.cuda_roots.push_back(root);
   }
   env.paths.wheel_roots = GetList("TL_WHEEL_PATH");
-  env.paths.program_dirs = GetList("PATH");
-  env.paths.loader_dirs = GetList("LD_LIBRARY_PATH");
+  if (hide) {
+    env.paths.system_roots.clear();
+    env.paths.loader_path = false;
+  } else {
+    env.paths.program_dirs = GetList("PATH");
+    env.paths.loader_dirs = GetList("LD_LIBRARY_PATH");
+  }
   env.paths.library_dir = OwnDirectory();
   if (std::string dir = Get("TL_CACHE_DIR"); !dir.empty()) {
     env.cache_dir = dir;
