@@ -1,4 +1,5 @@
 // Whole kernels with everything in them, against the plain formula in float64.
+#include <chrono>
 #include <cmath>
 #include <limits>
 
@@ -126,6 +127,22 @@ TEST(Attention, EqualsTheFormula) {
       }
     }
   }
+}
+
+// 2·10^7 multiply-adds and the elementwise work between them.
+TEST(Attention, IsInterpretedQuickly) {
+  StatusOr<Module> m = BindText(
+      kAttention, {{"bm", "32"}, {"bn", "16"}, {"D", "64"}, {"stages", "1"}, {"turns", "off"}});
+  TL_ASSERT_OK(m.status());
+  StatusOr<GeneratedInputs> in =
+      MakeInputs(*m, {1, 1, 1, 400, 400}, {}, std::vector<ScalarValue>{ScalarValue(0.1)}, 3);
+  TL_ASSERT_OK(in.status());
+  const auto start = std::chrono::steady_clock::now();
+  StatusOr<Outputs> exact = RunExact(*m, in->arguments);
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+  TL_ASSERT_OK(exact.status());
+  RecordProperty("seconds", std::to_string(took.count()));
+  EXPECT_LT(took.count(), 60);  // sanitizers included
 }
 
 // Paged multi-head latent attention for decoding: keys are [latent | rope], values the latent part;

@@ -122,22 +122,7 @@ bool Agent::Exec(const Stmt& s, const Alloc& alloc) {
 
 bool Agent::Exec(const Stmt& s, const Fill& fill) {
   Value v = Eval(fill.value);
-  const Buffer& b = buffer(fill.dst.buffer);
-  v = arith_.Convert(b.dtype, fill.value->type, v);
-  if (failed()) return false;
-  if (b.scope == Scope::kGlobal) {
-    Tensor& tensor = machine_->tensor(fill.dst.buffer);
-    Index offset;
-    if (!EvalOffsets(fill.dst, s.span, &offset)) return false;
-    Index extent{};
-    std::copy(fill.dst.extents.begin(), fill.dst.extents.end(), extent.begin());
-    ForEachCoordinate(fill.dst.rank(), extent, [&](const Index& c) {
-      Index at = offset;
-      for (int d = 0; d < fill.dst.rank(); ++d) at[fill.dst.dims[d]] += c[d];
-      if (tensor.Contains(at)) tensor.Set(tensor.Offset(at), v);
-    });
-    return true;
-  }
+  v = arith_.Convert(buffer(fill.dst.buffer).dtype, fill.value->type, v);
   TileView dst;
   if (!View(fill.dst, s.span, &dst)) return false;
   ForEachCoordinate(dst.rank, dst.extent, [&](const Index& c) { dst.Set(dst.At(c), v); });

@@ -118,9 +118,8 @@ class Agent {
   Tile* FindTile(BufferId id, const Span& span);
   // A window into a tile.
   bool View(const Region& region, const Span& span, TileView* view);
-  // A region's elements for reading: the tile itself, or a copy of the tensor's elements in
-  // `scratch`.
-  bool ReadRegion(const Region& region, const Span& span, Elements* scratch, TileView* view);
+  // The same for reading: a reducer must be finished.
+  bool ReadView(const Region& region, const Span& span, TileView* view);
   bool CheckReadable(BufferId id, const Span& span);
   bool EvalOffsets(const Region& region, const Span& span, Index* offset);
   bool CheckDefinedOutput(BufferId dst, const TileView& row, int64_t n, const Span& span);
@@ -129,6 +128,7 @@ class Agent {
   bool Exec(const Stmt& s, const Copy& copy);
   bool Exec(const Stmt& s, const Atomic& atomic);
   bool CopyIn(const Stmt& s, const Copy& copy, const TileView& dst);
+  bool CopyTile(const Copy& copy, const TileView& src, const TileView& dst);
   bool CopyOut(const Stmt& s, const Copy& copy, const TileView& src);
   void ConvertRow(DType from, const TileView& row, DType to, int64_t n) const;
 

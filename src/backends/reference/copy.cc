@@ -98,43 +98,30 @@ void Agent::ConvertRow(DType from, const TileView& row, DType to, int64_t n) con
 }
 
 bool Agent::Exec(const Stmt& s, const Copy& copy) {
-  const bool from_tensor = buffer(copy.src.buffer).scope == Scope::kGlobal;
-  const bool to_tensor = buffer(copy.dst.buffer).scope == Scope::kGlobal;
   block_->work += copy.dst.num_elements();
-  if (from_tensor && !to_tensor) {
-    TileView dst;
+  TileView src, dst;
+  if (buffer(copy.src.buffer).scope == Scope::kGlobal) {
     return View(copy.dst, s.span, &dst) && CopyIn(s, copy, dst);
   }
-  if (!from_tensor) {
-    TileView src;
-    if (!CheckReadable(copy.src.buffer, s.span) || !View(copy.src, s.span, &src)) return false;
-    if (to_tensor) return CopyOut(s, copy, src);
-    TileView dst;
-    if (!View(copy.dst, s.span, &dst)) return false;
-    // Through a row of its own: the windows may lie in one tile.
-    Elements all;
-    all.Resize(copy.dst.num_elements(), exact_);
-    const TileView tmp = ViewOf(src.id, src.dtype, copy.dst.extents, &all);
-    ForEachCoordinate(dst.rank, dst.extent, [&](const Index& c) {
-      tmp.Set(tmp.At(c), src.Get(src.At(copy.transpose ? Swapped(c) : c)));
-    });
-    const ScalarType type = ComputeType(src.dtype);
-    ForEachCoordinate(dst.rank, dst.extent, [&](const Index& c) {
-      const Value v = tmp.Get(tmp.At(c));
-      dst.Set(dst.At(c), src.dtype == dst.dtype ? v : arith_.Convert(dst.dtype, type, v));
-    });
-    return true;
-  }
-  // Tensor to tensor: padded in, clipped out.
+  if (!ReadView(copy.src, s.span, &src)) return false;
+  if (buffer(copy.dst.buffer).scope == Scope::kGlobal) return CopyOut(s, copy, src);
+  return View(copy.dst, s.span, &dst) && CopyTile(copy, src, dst);
+}
+
+// Through memory of its own: the windows may lie in one tile.
+bool Agent::CopyTile(const Copy& copy, const TileView& src, const TileView& dst) {
   Elements all;
   all.Resize(copy.dst.num_elements(), exact_);
-  const TileView tmp =
-      ViewOf(copy.src.buffer, buffer(copy.src.buffer).dtype, copy.dst.extents, &all);
-  if (!CopyIn(s, copy, tmp)) return false;
-  Copy out = copy;
-  out.transpose = false;
-  if (copy.transpose) out.rows = nullptr;
-  return CopyOut(s, out, tmp);
+  const TileView tmp = ViewOf(src.id, src.dtype, copy.dst.extents, &all);
+  ForEachCoordinate(dst.rank, dst.extent, [&](const Index& c) {
+    tmp.Set(tmp.At(c), src.Get(src.At(copy.transpose ? Swapped(c) : c)));
+  });
+  const ScalarType type = ComputeType(src.dtype);
+  ForEachCoordinate(dst.rank, dst.extent, [&](const Index& c) {
+    const Value v = tmp.Get(tmp.At(c));
+    dst.Set(dst.At(c), src.dtype == dst.dtype ? v : arith_.Convert(dst.dtype, type, v));
+  });
+  return true;
 }
 
 bool Agent::CopyIn(const Stmt& s, const Copy& copy, const TileView& dst) {
@@ -192,7 +179,7 @@ bool Agent::CopyOut(const Stmt& s, const Copy& copy, const TileView& src) {
 
 bool Agent::Exec(const Stmt& s, const Atomic& atomic) {
   TileView src;
-  if (!CheckReadable(atomic.src.buffer, s.span) || !View(atomic.src, s.span, &src)) return false;
+  if (!ReadView(atomic.src, s.span, &src)) return false;
   Index offset;
   if (!EvalOffsets(atomic.dst, s.span, &offset)) return false;
   Tensor& tensor = machine_->tensor(atomic.dst.buffer);

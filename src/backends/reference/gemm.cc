@@ -145,10 +145,8 @@ int64_t& AsInt(Cell& c) { return c.i; }
 }  // namespace
 
 bool Agent::Exec(const Stmt& s, const Gemm& gemm) {
-  Elements scratch_a, scratch_b;
   TileView a, b, c;
-  if (!ReadRegion(gemm.a, s.span, &scratch_a, &a) || !ReadRegion(gemm.b, s.span, &scratch_b, &b) ||
-      !View(gemm.c, s.span, &c)) {
+  if (!ReadView(gemm.a, s.span, &a) || !ReadView(gemm.b, s.span, &b) || !View(gemm.c, s.span, &c)) {
     return false;
   }
   const Matrix ma{a, gemm.transpose_a}, mb{b, gemm.transpose_b}, mc{c, false};

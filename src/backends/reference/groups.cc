@@ -159,9 +159,8 @@ bool Agent::Exec(const Stmt& s, const Send& send) {
   if (!baton_->WaitUntil(group_, what, [&] { return failed() || c->messages.size() < depth; })) {
     Fail(s.span, absl::StrCat("deadlock: ", baton_->Describe()));
   }
-  Elements scratch;
   TileView src;
-  if (failed() || !ReadRegion(send.src, s.span, &scratch, &src)) return false;
+  if (failed() || !ReadView(send.src, s.span, &src)) return false;
   const Buffer& b = buffer(send.channel);
   c->messages.emplace_back();
   Elements& message = c->messages.back();

@@ -106,10 +106,9 @@ Value LargestOf(const TileView& src, int64_t start, int64_t step, int64_t n) {
 }  // namespace
 
 bool Agent::Exec(const Stmt& s, const Reduce& reduce) {
-  Elements scratch;
   Lines l;
   l.dim = reduce.dim;
-  if (!ReadRegion(reduce.src, s.span, &scratch, &l.src) || !View(reduce.dst, s.span, &l.dst)) {
+  if (!ReadView(reduce.src, s.span, &l.src) || !View(reduce.dst, s.span, &l.dst)) {
     return false;
   }
   l.n = l.src.extent[l.dim];
@@ -156,10 +155,9 @@ bool Agent::Exec(const Stmt& s, const Reduce& reduce) {
 }
 
 bool Agent::Exec(const Stmt& s, const ArgMax& argmax) {
-  Elements scratch;
   Lines l;
   l.dim = argmax.dim;
-  if (!ReadRegion(argmax.src, s.span, &scratch, &l.src) || !View(argmax.dst, s.span, &l.dst)) {
+  if (!ReadView(argmax.src, s.span, &l.src) || !View(argmax.dst, s.span, &l.dst)) {
     return false;
   }
   l.n = l.src.extent[l.dim];
@@ -172,10 +170,9 @@ bool Agent::Exec(const Stmt& s, const ArgMax& argmax) {
 }
 
 bool Agent::Exec(const Stmt& s, const CumSum& cumsum) {
-  Elements scratch;
   Lines l;
   l.dim = cumsum.dim;
-  if (!ReadRegion(cumsum.src, s.span, &scratch, &l.src) || !View(cumsum.dst, s.span, &l.dst)) {
+  if (!ReadView(cumsum.src, s.span, &l.src) || !View(cumsum.dst, s.span, &l.dst)) {
     return false;
   }
   l.n = l.src.extent[l.dim];

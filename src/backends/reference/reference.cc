@@ -107,17 +107,18 @@ std::vector<int64_t> SampleOrder(int64_t blocks, uint64_t seed) {
   if (blocks <= kMost) {
     order.resize(static_cast<size_t>(blocks));
     std::iota(order.begin(), order.end(), int64_t{0});
-    std::shuffle(order.begin(), order.end(), random);
   } else {
-    for (int64_t i = 0; i < kMost; ++i) {
+    order = {0, blocks - 1};
+    while (static_cast<int64_t>(order.size()) < kMost) {
       order.push_back(static_cast<int64_t>(random() % static_cast<uint64_t>(blocks)));
     }
     std::sort(order.begin(), order.end());
     order.erase(std::unique(order.begin(), order.end()), order.end());
-    std::shuffle(order.begin(), order.end(), random);
   }
-  std::stable_partition(order.begin(), order.end(),
-                        [&](int64_t b) { return b == 0 || b == blocks - 1; });
+  if (order.size() > 2) {
+    std::swap(order[1], order.back());
+    std::shuffle(order.begin() + 2, order.end(), random);
+  }
   return order;
 }
 

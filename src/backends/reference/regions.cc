@@ -9,6 +9,10 @@
 namespace tl::reference {
 
 Tile* Agent::FindTile(BufferId id, const Span& span) {
+  if (buffer(id).scope == Scope::kGlobal) {
+    Fail(span, absl::StrCat("expected a tile, found tensor ", Quoted(id)));
+    return nullptr;
+  }
   if (tiles_[id] == nullptr)
     Fail(span, absl::StrCat("tile ", Quoted(id), " is used before its alloc"));
   return tiles_[id];
@@ -68,27 +72,8 @@ bool Agent::View(const Region& region, const Span& span, TileView* view) {
   return true;
 }
 
-bool Agent::ReadRegion(const Region& region, const Span& span, Elements* scratch, TileView* view) {
-  const Buffer& b = buffer(region.buffer);
-  if (b.scope != Scope::kGlobal) {
-    return CheckReadable(region.buffer, span) && View(region, span, view);
-  }
-  Index offset;
-  if (!EvalOffsets(region, span, &offset)) return false;
-  const Tensor& tensor = machine_->tensor(region.buffer);
-  scratch->Resize(region.num_elements(), exact_);
-  *view = ViewOf(region.buffer, b.dtype, region.extents, scratch);
-  ForEachCoordinate(view->rank, view->extent, [&](const Index& c) {
-    if (failed()) return;
-    Index at = offset;
-    for (int d = 0; d < view->rank; ++d) at[region.dims[d]] += c[d];
-    if (tensor.Contains(at)) return view->Set(view->At(c), tensor.Get(tensor.Offset(at)));
-    Fail(region.span.valid() ? region.span : span,
-         absl::StrCat("read of ", b.name, "[",
-                      absl::StrJoin(at.begin(), at.begin() + tensor.rank(), ", "),
-                      "], outside its shape ", tensor.ShapeString()));
-  });
-  return !failed();
+bool Agent::ReadView(const Region& region, const Span& span, TileView* view) {
+  return CheckReadable(region.buffer, span) && View(region, span, view);
 }
 
 bool Agent::CheckDefinedOutput(BufferId dst, const TileView& row, int64_t n, const Span& span) {

@@ -1,7 +1,7 @@
 // How a `split` axis cuts its items.
 //
-// Run p is units p·total/parts … (p+1)·total/parts of all items' units one after the other. With fewer
-// units than runs some runs are empty, also between two that have pieces of one item.
+// Run p is units p·total/parts … (p+1)·total/parts of all items' units one after the other. With
+// fewer units than runs some runs are empty, also between two that have pieces of one item.
 #ifndef TILEJIT_BACKENDS_REFERENCE_SPLIT_H_
 #define TILEJIT_BACKENDS_REFERENCE_SPLIT_H_
 
@@ -27,8 +27,8 @@ class SplitPlan {
   int64_t parts() const { return parts_; }  // of the grid
   int64_t items() const { return static_cast<int64_t>(first_.size()) - 1; }
   std::vector<Piece> PiecesOf(int64_t run) const;
-  // First slot of an item's pieces and one past the last; equal when it has none. In between, the slot
-  // of an empty run holds nothing.
+  // First slot of an item's pieces and one past the last; equal when it has none. In between, the
+  // slot of an empty run holds nothing.
   int64_t FirstSlot(int64_t item) const;
   int64_t EndSlot(int64_t item) const;
   bool IsEmpty(int64_t run) const { return RunBegin(run) == RunBegin(run + 1); }
