@@ -53,14 +53,9 @@ class Builder {
   Module& m;
 };
 
-// No run is empty while others are not: there are as many as parts, or as units if those are fewer.
-ExprRef NumRuns(Builder& b, Block& out, const ExprRef& total, const ExprRef& parts) {
-  return b.Let(out, "runs", Op(BinaryOp::kMax, Op(BinaryOp::kMin, parts, total), MakeInt(1)));
-}
-
-// First unit of run p; no less than the total for p beyond the runs there are.
-ExprRef RunStart(const ExprRef& p, const ExprRef& total, const ExprRef& runs) {
-  return Op(BinaryOp::kDiv, Mul(p, total), runs);
+// First unit of run p.
+ExprRef RunStart(const ExprRef& p, const ExprRef& total, const ExprRef& parts) {
+  return Op(BinaryOp::kDiv, Mul(p, total), parts);
 }
 
 // The launch's body, once for every piece of run p.
@@ -75,9 +70,8 @@ void ExpandAxis(Module& module, Launch& launch) {
   Block out;
   const ExprRef p = b.Read(run);
   const ExprRef total = b.Total(out, split);
-  const ExprRef runs = NumRuns(b, out, total, split.parts);
-  const ExprRef begin = b.Let(out, "run_begin", RunStart(p, total, runs));
-  const ExprRef end = b.Let(out, "run_end", RunStart(Add(p, MakeInt(1)), total, runs));
+  const ExprRef begin = b.Let(out, "run_begin", RunStart(p, total, split.parts));
+  const ExprRef end = b.Let(out, "run_end", RunStart(Add(p, MakeInt(1)), total, split.parts));
   const VarId before = b.Sum(out, "before");
 
   Block body;
@@ -122,23 +116,26 @@ class PartsExpander : public StmtMapper {
   }
 
  private:
-  // Unit u lies in run ceildiv((u+1)*runs, total) - 1: the first whose end is beyond it.
+  // Unit u lies in run ceildiv((u+1)*parts, total) - 1: the first whose end is beyond it.
   void ExpandLoop(const StmtRef& s, const For& loop, const PartsBound& bound, Block& out) {
     const SplitAxis& split = *splits_[bound.launch];
     const ExprRef item = b_.Let(out, "item", bound.item);
     const ExprRef before = UnitsBefore(out, split, item);
     const ExprRef total = b_.Total(out, split);
-    const ExprRef runs = NumRuns(b_, out, total, split.parts);
     const ExprRef count = b_.Let(out, "count", b_.Count(split, item));
     const ExprRef divisor = Op(BinaryOp::kMax, total, MakeInt(1));
     const auto slots_end = [&](const ExprRef& units) {
-      return Add(item, Op(BinaryOp::kCeilDiv, Mul(units, runs), divisor));
+      return Add(item, Op(BinaryOp::kCeilDiv, Mul(units, split.parts), divisor));
     };
     For copy = loop;
     copy.begin = b_.Let(out, "first", Sub(slots_end(Add(before, MakeInt(1))), MakeInt(1)));
     const ExprRef empty = Op(BinaryOp::kEq, count, MakeInt(0));
     copy.end = b_.Let(out, "last", MakeSelect(empty, copy.begin, slots_end(Add(before, count))));
-    copy.body = MapBlock(loop.body);
+    // With fewer units than runs, some runs between the first and the last have none.
+    const ExprRef p = Sub(b_.Read(loop.var), item);
+    const ExprRef filled = Op(BinaryOp::kLt, RunStart(p, total, split.parts),
+                              RunStart(Add(p, MakeInt(1)), total, split.parts));
+    copy.body = {MakeStmt(If{filled, MapBlock(loop.body), {}})};
     out.push_back(MakeStmt(std::move(copy), s->span, s->id));
   }
 
