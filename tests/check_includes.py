@@ -14,11 +14,12 @@ ROOMS = {
     "src/ir": ["base/", "layout/"],
     "src/passes": ["base/", "layout/", "ir/"],
     "src/backends": ["base/", "layout/", "ir/"],
-    "src/backends/reference": ["base/", "layout/", "ir/", "backends/backend.h"],
+    "src/backends/reference": ["base/", "layout/", "ir/", "backends/backend.h", "backends/host_session.h"],
     "src/backends/c_family": ["base/", "layout/", "ir/", "backends/backend.h"],
     "src/backends/cuda": ["base/", "layout/", "ir/", "backends/backend.h", "backends/c_family/"],
     "src/backends/hip": ["base/", "layout/", "ir/", "backends/backend.h", "backends/c_family/"],
-    "src/backends/cpu": ["base/", "layout/", "ir/", "backends/backend.h"],
+    "src/backends/emulate": ["base/", "layout/", "ir/", "backends/backend.h"],
+    "src/backends/cpu": ["base/", "layout/", "ir/", "backends/backend.h", "backends/host_session.h"],
     "src/tuner": ["base/"],
     "cache": ["base/"],
     "src/service": ["base/", "layout/", "ir/", "passes/", "backends/", "cache/", "tuner/"],
@@ -59,7 +60,7 @@ def check_include(path, room, spelled, root):
             return f"{name} may be included only in {', '.join(homes) or 'no room'}"
     if kind == "<" and not name.startswith("tl/"):
         return None
-    if name.startswith(("absl/", "llvm/", "gtest/", "gmock/")) or name in ("sqlite3.h", "xxhash.h"):
+    if name.startswith(("absl/", "llvm/", "gtest/", "gmock/", "CLI/", "nlohmann/", "dlpack/")) or name in ("sqlite3.h", "xxhash.h"):
         outside = ("bindings", "examples", "tests/oracle", "include")
         if name.startswith("absl/") and (room in outside or room == "tests/abi"):
             return f"{room} does not use Abseil"
