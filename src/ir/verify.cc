@@ -358,6 +358,8 @@ class Verifier {
     Require(x.a.extents[ta] == x.c.extents[0] && x.b.extents[1 - tb] == x.c.extents[1] &&
                 x.a.extents[1 - ta] == x.b.extents[tb],
             "extents of a gemm do not agree");
+    Require(x.a.buffer != x.c.buffer && x.b.buffer != x.c.buffer,
+            "the result of a gemm is one of its operands");
   }
   // The extents of `src` without `dim`; a rank-1 source leaves [1].
   void CheckReduced(const Region& src, const Region& dst, int dim) {
@@ -394,7 +396,7 @@ class Verifier {
     CheckBlockWith({x.var}, x.body);
   }
   void Check(const Lag& x) {
-    Require(x.distance >= 0, "distance of a lag");
+    Require(x.distance >= 1, "distance of a lag");
     CheckBlock(x.body);
   }
   void Check(const InTurn& x) { CheckBlock(x.body); }

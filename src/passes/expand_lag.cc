@@ -129,7 +129,6 @@ class LoopExpander {
   Replay MakeReplay(const StmtRef& s, const std::vector<BufferId>& filled,
                     const std::vector<VarId>& defined) {
     Replay r{s, As<Lag>(s)->distance};
-    if (r.distance == 0) return r;
     absl::flat_hash_set<BufferId> used_tiles;
     absl::flat_hash_set<VarId> used_vars;
     VisitStmts(r.body(), [&](const StmtRef& child) {
@@ -178,10 +177,6 @@ class LoopExpander {
   // One iteration of a lag: the replay of iteration it - distance, then the rings step. Behind the
   // loop (`present` false) there is no present value to keep.
   void Step(const Replay& r, const ExprRef& it, bool present, Block& out) {
-    if (r.distance == 0) {
-      out.insert(out.end(), r.body().begin(), r.body().end());
-      return;
-    }
     const ExprRef k = MakeInt(r.distance);
     const ExprRef slot = Op(BinaryOp::kMod, it, k);
     Substitution s;
@@ -225,12 +220,10 @@ class LoopExpander {
   void AddRemainder(const ExprRef& trips) {
     int64_t longest = 0;
     for (const Replay& r : replays_) longest = std::max(longest, r.distance);
-    if (longest == 0) return;
     const VarId extra = m_.AddVar("extra", ScalarType::kInt, VarRole::kLoop, stmt_->span);
     const ExprRef it = Op(BinaryOp::kAdd, trips, Read(extra));
     Block body;
     for (const Replay& r : replays_) {
-      if (r.distance == 0) continue;
       Block step;
       Step(r, it, false, step);
       const ExprRef left = Op(BinaryOp::kLt, Read(extra), MakeInt(r.distance));

@@ -30,11 +30,11 @@ ExprRef Element(const Lowering& l, const Matrices& g, const Region& r, const Coo
   return ConvertTo(g.acc, l.LoadAt(r, c));
 }
 
-// Moves an operand out of the way of c, or turns it: a copy [rows, columns] in `dtype`.
-Region CopyOf(Lowering& l, const char* name, const Region& r, bool transpose, DType dtype) {
+// An operand, turned if asked, in `dtype`.
+Region CopyOf(Lowering& l, const Region& r, bool transpose, DType dtype) {
   std::vector<int64_t> extents = r.extents;
   if (transpose) std::swap(extents[0], extents[1]);
-  const Region copy = l.Whole(l.Scratch(name, dtype, extents));
+  const Region copy = l.Whole(l.Scratch("b", dtype, extents));
   l.ForEach(extents, [&](const Coords& c) {
     l.StoreAt(copy, c, l.LoadAt(r, transpose ? Coords{c[1], c[0]} : c));
   });
@@ -73,9 +73,14 @@ Lanes LanesOf(const ExprRef& first, int64_t edge, int64_t step, int64_t extent) 
 
 void SumBlock(Lowering& l, const Matrices& g, const Lanes& rows, const Lanes& columns) {
   std::vector<VarId> sums;
-  for (const ExprRef& i : rows.index) {
-    for (const ExprRef& j : columns.index) {
-      const ExprRef init = g.clear ? Zero(ComputeType(g.acc)) : Element(l, g, g.c, {i, j});
+  std::vector<ExprRef> is_real;
+  const ExprRef zero = Zero(ComputeType(g.acc));
+  for (size_t i = 0; i < rows.index.size(); ++i) {
+    for (size_t j = 0; j < columns.index.size(); ++j) {
+      is_real.push_back(And(rows.is_real[i], columns.is_real[j]));
+      // An element past the edge would be one that another thread stores.
+      const ExprRef present = Element(l, g, g.c, {rows.index[i], columns.index[j]});
+      const ExprRef init = g.clear ? zero : MakeSelect(is_real.back(), present, zero);
       sums.push_back(l.Mutable("sum", g.acc, init));
     }
   }
@@ -92,22 +97,15 @@ void SumBlock(Lowering& l, const Matrices& g, const Lanes& rows, const Lanes& co
     }
   });
   size_t s = 0;
-  for (size_t i = 0; i < rows.index.size(); ++i) {
-    for (size_t j = 0; j < columns.index.size(); ++j, ++s) {
-      l.EmitIf(And(rows.is_real[i], columns.is_real[j]),
-               [&] { l.StoreAt(g.c, {rows.index[i], columns.index[j]}, l.Read(sums[s])); });
+  for (const ExprRef& i : rows.index) {
+    for (const ExprRef& j : columns.index) {
+      l.EmitIf(is_real[s], [&] { l.StoreAt(g.c, {i, j}, l.Read(sums[s])); });
+      ++s;
     }
   }
 }
 
-void GemmFlat(Lowering& l, Matrices g) {
-  // Threads store c while others still read the operands.
-  if (g.a.buffer == g.c.buffer) {
-    g.a = CopyOf(l, "a", g.a, false, l.buffer(g.a.buffer).dtype);
-  }
-  if (g.b.buffer == g.c.buffer) {
-    g.b = CopyOf(l, "b", g.b, false, l.buffer(g.b.buffer).dtype);
-  }
+void GemmFlat(Lowering& l, const Matrices& g) {
   const int64_t edge = BlockEdge(l, g);
   const int64_t row_step = (g.m + edge - 1) / edge;
   const int64_t column_step = (g.n + edge - 1) / edge;
@@ -141,14 +139,11 @@ void AddRows(Lowering& l, const Matrices& g, const Region& c, const ExprRef& i, 
 }
 
 void GemmNested(Lowering& l, Matrices g) {
-  if (g.a.buffer == g.c.buffer) {
-    g.a = CopyOf(l, "a", g.a, false, l.buffer(g.a.buffer).dtype);
-  }
   // Rows of b are read once for every row of c: let them be contiguous and widened.
   const DType b_type = l.buffer(g.b.buffer).dtype;
   const DType b_wide = IsFloat(b_type) ? WideDType(ComputeType(b_type)) : b_type;
-  if (g.transpose_b || b_wide != b_type || g.b.buffer == g.c.buffer) {
-    g.b = CopyOf(l, "b", g.b, g.transpose_b, b_wide);
+  if (g.transpose_b || b_wide != b_type) {
+    g.b = CopyOf(l, g.b, g.transpose_b, b_wide);
     g.transpose_b = false;
   }
   const bool narrow = l.buffer(g.c.buffer).dtype != g.acc;
