@@ -102,6 +102,7 @@ class Printer {
   void PrintBlock(const std::vector<Stmt>& body);
   void PrintStmt(const Stmt& stmt);
   void PrintForm(const Stmt& stmt, const OpSpec& op);
+  void PrintPseudo(const Stmt& stmt);
   void PrintAlloc(const Stmt& stmt);
   void PrintHead(const Stmt& stmt);
   void PrintIf(const Stmt& stmt);
@@ -329,9 +330,20 @@ void Printer::PrintBlock(const std::vector<Stmt>& body) {
 
 void Printer::PrintStmt(const Stmt& stmt) {
   const OpSpec* op = FindOp(stmt.op);
-  // Only a tree that was made wrongly has such a statement; its text says so.
-  if (op == nullptr) return Put(stmt.op, " ?");
+  // Not of the language: a statement of level Thread, printed for people only.
+  if (op == nullptr) return PrintPseudo(stmt);
   PrintForm(stmt, *op);
+}
+
+void Printer::PrintPseudo(const Stmt& stmt) {
+  Put(stmt.op);
+  if (!stmt.names.empty()) Put(" ");
+  PrintNames(stmt.names);
+  if (!stmt.operands.empty()) Put(stmt.names.empty() ? " " : " in ");
+  PrintExprs(stmt.operands);
+  if (!stmt.targets.empty()) Put(" -> ");
+  PrintExprs(stmt.targets);
+  if (!stmt.body.empty()) PrintBlock(stmt.body);
 }
 
 void Printer::PrintForm(const Stmt& stmt, const OpSpec& op) {
