@@ -1,32 +1,10 @@
 #include "absl/strings/str_cat.h"
 #include "backends/cpu/kernel_emitter.h"
 #include "backends/cpu/maths.h"
+#include "ir/visit.h"
 
 namespace tl::cpu {
 namespace {
-
-// Does evaluating `e` touch memory? Then it must not happen where the program does not ask for it.
-bool Reads(const ExprRef& e) {
-  struct Visitor {
-    bool operator()(const Load&) const { return true; }
-    bool operator()(const Unary& x) const { return Reads(x.arg); }
-    bool operator()(const Binary& x) const { return Reads(x.lhs) || Reads(x.rhs); }
-    bool operator()(const Select& x) const { return Reads(x.cond) || Reads(x.yes) || Reads(x.no); }
-    bool operator()(const Cast& x) const { return Reads(x.arg); }
-    bool operator()(const Call& x) const {
-      for (const ExprRef& arg : x.args) {
-        if (Reads(arg)) return true;
-      }
-      return false;
-    }
-    bool operator()(const IntLit&) const { return false; }
-    bool operator()(const FloatLit&) const { return false; }
-    bool operator()(const BoolLit&) const { return false; }
-    bool operator()(const VarRef&) const { return false; }
-    bool operator()(const PartsBound&) const { return false; }
-  };
-  return std::visit(Visitor{}, e->node);
-}
 
 std::string_view IntPredicate(BinaryOp op) {
   switch (op) {
@@ -148,8 +126,8 @@ std::string IntBinary(FunctionText& f, BinaryOp op, const std::string& a, const 
     return f.Binary(op == BinaryOp::kShl ? "shl" : "ashr", "i64", a, count);
   }
   if (const std::string_view name = DivisionName(op); !name.empty()) {
-    return f.Value(absl::StrCat("call i64 @", DivisionHelper(f.module(), name), "(i64 ", a,
-                                ", i64 ", b, ")"));
+    return f.Value(
+        absl::StrCat("call i64 @", DivisionHelper(f.module(), name), "(i64 ", a, ", i64 ", b, ")"));
   }
   const std::string_view instruction = IntInstruction(op);
   return instruction.empty() ? "" : f.Binary(instruction, "i64", a, b);
@@ -176,9 +154,9 @@ std::string BoolBinary(FunctionText& f, BinaryOp op, const std::string& a, const
 
 std::string Compare(FunctionText& f, BinaryOp op, ScalarType type, const std::string& a,
                     const std::string& b) {
-  const std::string_view predicate = IsFloat(type)                 ? FloatPredicate(op)
+  const std::string_view predicate = IsFloat(type)               ? FloatPredicate(op)
                                      : type == ScalarType::kBool ? BoolPredicate(op)
-                                                                   : IntPredicate(op);
+                                                                 : IntPredicate(op);
   return f.Binary(predicate, TypeOf(type), a, b);
 }
 
@@ -253,7 +231,7 @@ KernelEmitter::Text KernelEmitter::Emit(const ExprRef& e) {
 KernelEmitter::Text KernelEmitter::EmitBinary(const Binary& b) {
   const ScalarType type = b.lhs->type;
   const bool lazy = b.op == BinaryOp::kAnd || b.op == BinaryOp::kOr;
-  if (lazy && Reads(b.rhs)) {
+  if (lazy && HasLoad(b.rhs)) {
     auto emit = [this](const ExprRef& side) { return Emit(side); };
     return b.op == BinaryOp::kAnd ? EmitLazy(b.lhs, b.rhs, MakeBool(false), "i1", emit)
                                   : EmitLazy(b.lhs, MakeBool(true), b.rhs, "i1", emit);
@@ -277,12 +255,13 @@ KernelEmitter::Text KernelEmitter::EmitBinary(const Binary& b) {
   return result;
 }
 
-// A branch where a side reads memory, a select where both may be computed.
+// A branch where a side reads memory, which must not happen unasked; a select where both may be
+// computed.
 KernelEmitter::Text KernelEmitter::EmitLazy(const ExprRef& cond, const ExprRef& yes,
                                             const ExprRef& no, std::string_view type,
                                             absl::FunctionRef<Text(const ExprRef&)> emit) {
   const Text c = Emit(cond);
-  if (!Reads(yes) && !Reads(no)) {
+  if (!HasLoad(yes) && !HasLoad(no)) {
     const Text a = emit(yes);
     const Text b = emit(no);
     return f_.Select(type, c, a, b);
@@ -298,8 +277,8 @@ KernelEmitter::Text KernelEmitter::EmitLazy(const ExprRef& cond, const ExprRef& 
   const Text b_block = f_.block();
   f_.Branch(join);
   f_.Begin(join);
-  return f_.Value(absl::StrCat("phi ", type, " [ ", a, ", %", a_block, " ], [ ", b, ", %", b_block,
-                               " ]"));
+  return f_.Value(
+      absl::StrCat("phi ", type, " [ ", a, ", %", a_block, " ], [ ", b, ", %", b_block, " ]"));
 }
 
 KernelEmitter::Text KernelEmitter::EmitCall(const Call& call, ScalarType type) {

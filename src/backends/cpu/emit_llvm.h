@@ -3,6 +3,7 @@
 #define TILEJIT_BACKENDS_CPU_EMIT_LLVM_H_
 
 #include <string>
+#include <string_view>
 
 #include "backends/cpu/helpers.h"
 #include "base/status.h"
@@ -10,14 +11,16 @@
 
 namespace tl::cpu {
 
-// Changes with every change of the text that EmitLlvm writes for some module: part of cache keys.
-inline constexpr char kEmitterVersion[] = "cpu-llvm-1";
-
 // Symbol of launch `index`'s exported function; see runtime.h.
 std::string EntrySymbol(int index);
 
+// Symbol of a zero-terminated text: the processor that the object is made for, as the target's
+// identity names it.
+inline constexpr char kProcessorSymbol[] = "tl_processor";
+
 // INTERNAL when the module is not at level Thread or holds what that level does not allow.
-StatusOr<std::string> EmitLlvm(const Module& module, const CpuFacts& facts);
+StatusOr<std::string> EmitLlvm(const Module& module, const CpuFacts& facts,
+                               std::string_view processor);
 
 }  // namespace tl::cpu
 

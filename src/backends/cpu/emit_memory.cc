@@ -78,7 +78,8 @@ KernelEmitter::Text KernelEmitter::Widen(DType type, const Text& raw) {
   if (type == DType::kF32 || type == DType::kF64 || type == DType::kI64) return raw;
   if (storage == "half") return f_.Convert("fpext", "half", raw, "float");
   if (IsFloat(type)) {
-    return f_.Value(absl::StrCat("call float @", WidenHelper(text_, type), "(", storage, " ", raw, ")"));
+    return f_.Value(
+        absl::StrCat("call float @", WidenHelper(text_, type), "(", storage, " ", raw, ")"));
   }
   return f_.Convert(IsUnsigned(type) ? "zext" : "sext", storage, raw, "i64");
 }
@@ -91,7 +92,8 @@ KernelEmitter::Text KernelEmitter::NarrowFloat(DType type, ScalarType from, cons
     x = f_.Value(absl::StrCat("call float @", OddHelper(text_), "(double ", x, ")"));
   }
   if (storage == "half") return f_.Convert("fptrunc", "float", x, "half");
-  return f_.Value(absl::StrCat("call ", storage, " @", NarrowHelper(text_, type), "(float ", x, ")"));
+  return f_.Value(
+      absl::StrCat("call ", storage, " @", NarrowHelper(text_, type), "(float ", x, ")"));
 }
 
 KernelEmitter::Text KernelEmitter::Narrow(DType type, ScalarType from, const Text& value) {

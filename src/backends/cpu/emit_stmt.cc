@@ -1,33 +1,15 @@
 #include "absl/strings/str_cat.h"
 #include "backends/cpu/kernel_emitter.h"
+#include "ir/visit.h"
 
 namespace tl::cpu {
 namespace {
 
 bool Mentions(const ExprRef& e, VarId var) {
-  struct Visitor {
-    VarId var;
-    bool operator()(const VarRef& x) const { return x.var == var; }
-    bool operator()(const Unary& x) const { return Mentions(x.arg, var); }
-    bool operator()(const Binary& x) const { return Mentions(x.lhs, var) || Mentions(x.rhs, var); }
-    bool operator()(const Select& x) const {
-      return Mentions(x.cond, var) || Mentions(x.yes, var) || Mentions(x.no, var);
-    }
-    bool operator()(const Call& x) const { return Any(x.args); }
-    bool operator()(const Cast& x) const { return Mentions(x.arg, var); }
-    bool operator()(const Load& x) const { return Any(x.index); }
-    bool operator()(const PartsBound& x) const { return Mentions(x.item, var); }
-    bool operator()(const IntLit&) const { return false; }
-    bool operator()(const FloatLit&) const { return false; }
-    bool operator()(const BoolLit&) const { return false; }
-    bool Any(const std::vector<ExprRef>& list) const {
-      for (const ExprRef& e : list) {
-        if (Mentions(e, var)) return true;
-      }
-      return false;
-    }
-  };
-  return std::visit(Visitor{var}, e->node);
+  return AnyNode(e, [var](const ExprRef& node) {
+    const VarRef* ref = As<VarRef>(node);
+    return ref && ref->var == var;
+  });
 }
 
 BinaryOp OperatorOf(StoreOp op) {
@@ -96,8 +78,8 @@ void KernelEmitter::EmitStmt(const Assign& s) {
   f_.Line(absl::StrCat("store ", TypeOf(var.type), " ", value, ", ptr ", slot, ", align 8"));
 }
 
-// v = v + e in a loop may sum in another order, so that the loop can use vectors. The order depends on
-// the program and the target only: every run of one kernel gives the same bits.
+// v = v + e in a loop may sum in another order, so that the loop can use vectors. The order depends
+// on the program and the target only: every run of one kernel gives the same bits.
 KernelEmitter::Text KernelEmitter::EmitAccumulation(VarId var, const Binary& sum) {
   const VarRef* left = As<VarRef>(sum.lhs);
   if (!left || left->var != var || Mentions(sum.rhs, var)) return "";
@@ -142,8 +124,7 @@ void KernelEmitter::EmitStmt(const AtomicElement& s) {
   const Text value = Narrow(type, s.value->type, Emit(s.value));
   const Text address = Address(s.buffer, s.index);
   f_.Value(absl::StrCat("atomicrmw ", AtomicName(s.op, type), " ptr ", address, ", ",
-                        StorageType(type, facts_), " ", value, " monotonic, align ",
-                        SizeOf(type)));
+                        StorageType(type, facts_), " ", value, " monotonic, align ", SizeOf(type)));
 }
 
 // Narrow floats are combined in float and exchanged as integers.
@@ -156,17 +137,18 @@ void KernelEmitter::EmitCompareAndSwap(const AtomicElement& s, const Text& addre
                                               : StoreOp::kMin;
   const size_t align = SizeOf(type);
   const Text value = Emit(s.value);
-  const Text first = f_.Value(absl::StrCat("load atomic ", bits, ", ptr ", address,
-                                           " monotonic, align ", align));
+  const Text first =
+      f_.Value(absl::StrCat("load atomic ", bits, ", ptr ", address, " monotonic, align ", align));
   const Text before = f_.block(), loop = f_.NewLabel(), done = f_.NewLabel();
   const Text found = f_.NextName();
   f_.Branch(loop);
   f_.Begin(loop);
-  const Text expected = f_.Value(absl::StrCat("phi ", bits, " [ ", first, ", %", before, " ], [ ",
-                                              found, ", %", loop, " ]"));
+  const Text expected = f_.Value(
+      absl::StrCat("phi ", bits, " [ ", first, ", %", before, " ], [ ", found, ", %", loop, " ]"));
   const bool convert = bits != storage;
   const Text raw = convert ? f_.Convert("bitcast", bits, expected, storage) : expected;
-  Text next = Narrow(type, ScalarType::kF32, Combine(op, ScalarType::kF32, Widen(type, raw), value));
+  Text next =
+      Narrow(type, ScalarType::kF32, Combine(op, ScalarType::kF32, Widen(type, raw), value));
   if (convert) next = f_.Convert("bitcast", storage, next, bits);
   const Text pair = f_.Value(absl::StrCat("cmpxchg ptr ", address, ", ", bits, " ", expected, ", ",
                                           bits, " ", next, " monotonic monotonic, align ", align));
@@ -179,16 +161,15 @@ void KernelEmitter::EmitCompareAndSwap(const AtomicElement& s, const Text& addre
 
 // for (i = begin; i < end; i += step)
 void KernelEmitter::EmitLoop(const Text& begin, const Text& end, const Text& step,
-                             std::string_view metadata,
-                             absl::FunctionRef<void(const Text&)> body) {
+                             std::string_view metadata, absl::FunctionRef<void(const Text&)> body) {
   const Text before = f_.block();
   const Text head = f_.NewLabel(), inside = f_.NewLabel(), latch = f_.NewLabel(),
              exit = f_.NewLabel();
   const Text next = f_.NextName();
   f_.Branch(head);
   f_.Begin(head);
-  const Text i = f_.Value(absl::StrCat("phi i64 [ ", begin, ", %", before, " ], [ ", next, ", %",
-                                       latch, " ]"));
+  const Text i = f_.Value(
+      absl::StrCat("phi i64 [ ", begin, ", %", before, " ], [ ", next, ", %", latch, " ]"));
   f_.BranchIf(f_.Binary("icmp slt", "i64", i, end), inside, exit);
   f_.Begin(inside);
   body(i);
@@ -225,7 +206,7 @@ void KernelEmitter::EmitStmt(const ThreadFor& s) {
   const Text outer = access_group_;
   // The iterations are independent; accesses to memory private to an iteration carry no group,
   // which takes the promise back for such loops.
-  access_group_ = text_.SelfMetadata("");
+  access_group_ = text_.Metadata("distinct !{}");
   const Text parallel = absl::StrCat("!{!\"llvm.loop.parallel_accesses\", ", access_group_,
                                      "}, !{!\"llvm.loop.mustprogress\"}");
   EmitLoop(shared_out ? "%group" : "0", extent, shared_out ? absl::StrCat(launch_.groups) : "1",
@@ -238,7 +219,8 @@ void KernelEmitter::EmitStmt(const ThreadFor& s) {
 
 void KernelEmitter::EmitStmt(const If& s) {
   const Text cond = Emit(s.cond);
-  const Text yes = f_.NewLabel(), no = s.else_body.empty() ? "" : f_.NewLabel(), join = f_.NewLabel();
+  const Text yes = f_.NewLabel(), no = s.else_body.empty() ? "" : f_.NewLabel(),
+             join = f_.NewLabel();
   f_.BranchIf(cond, yes, no.empty() ? join : no);
   f_.Begin(yes);
   Emit(s.then_body);
@@ -283,8 +265,7 @@ void KernelEmitter::GiveUpIf(const Text& cond) {
 void KernelEmitter::EmitStmt(const Barrier& s) {
   if (s.team == Team::kGroup || launch_.groups == 1) return;
   const Text function = Callback(0);
-  const Text result =
-      f_.Value(absl::StrCat("call i32 ", function, "(ptr %runtime, i64 %group)"));
+  const Text result = f_.Value(absl::StrCat("call i32 ", function, "(ptr %runtime, i64 %group)"));
   GiveUpIf(f_.Binary("icmp ne", "i32", result, "0"));
 }
 
@@ -298,8 +279,7 @@ void KernelEmitter::EmitStmt(const ChannelAcquire& s) {
   if (launch_.groups == 1) return Fail("a channel in a launch without groups");
   const Text function = Callback(1);
   const Text slot = f_.Value(absl::StrCat("call i64 ", function, "(ptr %runtime, i64 ",
-                                          ChannelNumber(s.channel), ", i32 ", s.send ? 1 : 0,
-                                          ")"));
+                                          ChannelNumber(s.channel), ", i32 ", s.send ? 1 : 0, ")"));
   GiveUpIf(f_.Binary("icmp slt", "i64", slot, "0"));
   vars_[s.slot] = slot;
 }

@@ -14,7 +14,7 @@ struct Narrow {
   bool infinity;      // has infinities and NaNs in the top exponent, like IEEE
   uint32_t max_bits;  // encoding of the largest finite value
   uint32_t nan_bits;
-  bool saturates;     // overflow gives the largest finite value instead of infinity
+  bool saturates;  // overflow gives the largest finite value instead of infinity
 };
 
 Narrow ShapeOf(DType type) {
@@ -55,8 +55,8 @@ constexpr char kNarrowBf16[] = R"(
 }
 )";
 
-// Exponent and mantissa are moved to float's place and scaled by the difference of the biases, which
-// is exact and serves subnormals as well.
+// Exponent and mantissa are moved to float's place and scaled by the difference of the biases,
+// which is exact and serves subnormals as well.
 constexpr char kWiden[] = R"(
   %w = zext iBITS %x to i32
   %mag = and i32 %w, MAGMASK
@@ -172,14 +172,13 @@ std::string Head(std::string_view result, std::string_view name, std::string_vie
 
 std::string WidenBody(const Narrow& s) {
   const int special = s.infinity ? (2 * s.bias + 1) << s.mantissa : s.nan_bits;
-  return absl::StrReplaceAll(
-      kWiden, {{"BITS", absl::StrCat(s.bits)},
-               {"MAGMASK", absl::StrCat((1 << (s.bits - 1)) - 1)},
-               {"SIGNMASK", absl::StrCat(1 << (s.bits - 1))},
-               {"SIGNSHIFT", absl::StrCat(32 - s.bits)},
-               {"MANTSHIFT", absl::StrCat(23 - s.mantissa)},
-               {"SCALE", FloatText(PowerOfTwo(127 - s.bias))},
-               {"SPECIAL", absl::StrCat(special)}});
+  return absl::StrReplaceAll(kWiden, {{"BITS", absl::StrCat(s.bits)},
+                                      {"MAGMASK", absl::StrCat((1 << (s.bits - 1)) - 1)},
+                                      {"SIGNMASK", absl::StrCat(1 << (s.bits - 1))},
+                                      {"SIGNSHIFT", absl::StrCat(32 - s.bits)},
+                                      {"MANTSHIFT", absl::StrCat(23 - s.mantissa)},
+                                      {"SCALE", FloatText(PowerOfTwo(127 - s.bias))},
+                                      {"SPECIAL", absl::StrCat(special)}});
 }
 
 // Bits of float that `encoding` (finite, normal) stands for.
@@ -197,19 +196,17 @@ std::string NarrowBody(const Narrow& s) {
   const uint32_t largest =
       FloatBits(s, s.max_bits) + (s.saturates ? 0 : (uint32_t{1} << (drop - 1)) - 1);
   const uint32_t overflow = s.saturates ? s.max_bits : s.max_bits + 1;
-  return absl::StrReplaceAll(
-      kNarrow,
-      {{"BITS", absl::StrCat(s.bits)},
-       {"SIGNBIT", absl::StrCat(s.bits - 1)},
-       {"MANTSHIFT", absl::StrCat(drop)},
-       {"HALFMINUS1", absl::StrCat((1 << (drop - 1)) - 1)},
-       {"REBIAS", absl::StrCat((127 - s.bias) << s.mantissa)},
-       {"MAGICBITS", absl::StrCat(magic_bits)},
-       {"MAGIC", FloatText(PowerOfTwo(magic_exponent))},
-       {"MINNORMAL", absl::StrCat(FloatBits(s, 1 << s.mantissa))},
-       {"LARGEST", absl::StrCat(largest)},
-       {"OVERFLOW", absl::StrCat(overflow)},
-       {"NANBITS", absl::StrCat(s.nan_bits)}});
+  return absl::StrReplaceAll(kNarrow, {{"BITS", absl::StrCat(s.bits)},
+                                       {"SIGNBIT", absl::StrCat(s.bits - 1)},
+                                       {"MANTSHIFT", absl::StrCat(drop)},
+                                       {"HALFMINUS1", absl::StrCat((1 << (drop - 1)) - 1)},
+                                       {"REBIAS", absl::StrCat((127 - s.bias) << s.mantissa)},
+                                       {"MAGICBITS", absl::StrCat(magic_bits)},
+                                       {"MAGIC", FloatText(PowerOfTwo(magic_exponent))},
+                                       {"MINNORMAL", absl::StrCat(FloatBits(s, 1 << s.mantissa))},
+                                       {"LARGEST", absl::StrCat(largest)},
+                                       {"OVERFLOW", absl::StrCat(overflow)},
+                                       {"NANBITS", absl::StrCat(s.nan_bits)}});
 }
 
 std::string IntType(DType type) { return absl::StrCat("i", 8 * SizeOf(type)); }
@@ -229,8 +226,7 @@ std::string NarrowHelper(ModuleText& module, DType type) {
   const std::string name = absl::StrCat("tl_narrow_", Name(type));
   if (!module.Claim(name)) return name;
   module.Define(absl::StrCat(Head(IntType(type), name, "float %x"),
-                             type == DType::kBF16 ? kNarrowBf16 : NarrowBody(ShapeOf(type)),
-                             "\n"));
+                             type == DType::kBF16 ? kNarrowBf16 : NarrowBody(ShapeOf(type)), "\n"));
   return name;
 }
 

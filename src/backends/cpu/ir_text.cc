@@ -55,8 +55,8 @@ std::string FunctionText::Convert(std::string_view op, std::string_view from, st
   return Value(absl::StrCat(op, " ", from, " ", a, " to ", to));
 }
 
-std::string FunctionText::Select(std::string_view type, std::string_view cond,
-                                 std::string_view yes, std::string_view no) {
+std::string FunctionText::Select(std::string_view type, std::string_view cond, std::string_view yes,
+                                 std::string_view no) {
   return Value(absl::StrCat("select i1 ", cond, ", ", type, " ", yes, ", ", type, " ", no));
 }
 
@@ -70,7 +70,8 @@ std::string FunctionText::Intrinsic(
   }
   module_->Declare(
       absl::StrCat("declare ", result, " @llvm.", name, "(", absl::StrJoin(types, ", "), ")"));
-  return Value(absl::StrCat("call ", result, " @llvm.", name, "(", absl::StrJoin(values, ", "), ")"));
+  return Value(
+      absl::StrCat("call ", result, " @llvm.", name, "(", absl::StrJoin(values, ", "), ")"));
 }
 
 std::string FunctionText::NewLabel() { return absl::StrCat("b", next_label_++); }

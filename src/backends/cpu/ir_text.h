@@ -41,7 +41,8 @@ class ModuleText {
 // "0x3FF0000000000000": exact for every value, in the form both float and double take.
 std::string FloatText(double value);
 
-// The body of one function. Operands are the texts of values; methods that make one return its name.
+// The body of one function. Operands are the texts of values; methods that make one return its
+// name.
 class FunctionText {
  public:
   explicit FunctionText(ModuleText* module);

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
+#include "ir/visit.h"
 
 namespace tl::cpu {
 namespace {
@@ -32,53 +33,24 @@ bool MayOverlap(const Buffer& a, const Buffer& b) {
   return x.begin < y.end && y.begin < x.end;
 }
 
-// Collects the buffers that expressions and statements name.
-class BufferUses {
- public:
-  explicit BufferUses(size_t buffers) : used_(buffers) {}
-
-  void Visit(const Block& block) {
-    for (const StmtRef& s : block) {
-      std::visit([this](const auto& node) { OfStmt(node); }, s->node);
-    }
+// Buffers that the launch reads or writes, ascending.
+std::vector<BufferId> UsedBuffers(const Module& module, const Block& body) {
+  std::vector<bool> used(module.buffers.size());
+  VisitAllExprs(body, [&](const ExprRef& e) {
+    VisitExpr(e, [&](const ExprRef& node) {
+      if (const Load* load = As<Load>(node)) used[load->buffer] = true;
+    });
+  });
+  VisitStmts(body, [&](const StmtRef& s) {
+    if (const Store* store = As<Store>(s)) used[store->buffer] = true;
+    if (const AtomicElement* atomic = As<AtomicElement>(s)) used[atomic->buffer] = true;
+  });
+  std::vector<BufferId> list;
+  for (size_t i = 0; i < used.size(); ++i) {
+    if (used[i]) list.push_back(static_cast<BufferId>(i));
   }
-  std::vector<BufferId> List() const {
-    std::vector<BufferId> list;
-    for (size_t i = 0; i < used_.size(); ++i) {
-      if (used_[i]) list.push_back(static_cast<BufferId>(i));
-    }
-    return list;
-  }
-
- private:
-  void Visit(const ExprRef& e) {
-    std::visit([this](const auto& node) { OfExpr(node); }, e->node);
-  }
-  void Visit(const std::vector<ExprRef>& list) {
-    for (const ExprRef& e : list) Visit(e);
-  }
-  void OfExpr(const Unary& x) { Visit(x.arg); }
-  void OfExpr(const Binary& x) { Visit(x.lhs), Visit(x.rhs); }
-  void OfExpr(const Select& x) { Visit(x.cond), Visit(x.yes), Visit(x.no); }
-  void OfExpr(const Call& x) { Visit(x.args); }
-  void OfExpr(const Cast& x) { Visit(x.arg); }
-  void OfExpr(const Load& x) { used_[x.buffer] = true, Visit(x.index); }
-  template <typename T>
-  void OfExpr(const T&) {}
-
-  void OfStmt(const Let& s) { Visit(s.value); }
-  void OfStmt(const Assign& s) { Visit(s.value); }
-  void OfStmt(const Store& s) { used_[s.buffer] = true, Visit(s.index), Visit(s.value); }
-  void OfStmt(const AtomicElement& s) { used_[s.buffer] = true, Visit(s.index), Visit(s.value); }
-  void OfStmt(const For& s) { Visit(s.begin), Visit(s.end), Visit(s.body); }
-  void OfStmt(const If& s) { Visit(s.cond), Visit(s.then_body), Visit(s.else_body); }
-  void OfStmt(const ThreadFor& s) { Visit(s.extent), Visit(s.body); }
-  void OfStmt(const OnFirstThread& s) { Visit(s.body); }
-  template <typename T>
-  void OfStmt(const T&) {}
-
-  std::vector<bool> used_;
-};
+  return list;
+}
 
 }  // namespace
 
@@ -100,8 +72,7 @@ void KernelEmitter::Fail(std::string_view message) {
 
 KernelEmitter::Text KernelEmitter::LoadArgument(int index, std::string_view type,
                                                 std::string_view metadata) {
-  const Text field =
-      f_.Value(absl::StrCat("getelementptr inbounds ptr, ptr %params, i64 ", index));
+  const Text field = f_.Value(absl::StrCat("getelementptr inbounds ptr, ptr %params, i64 ", index));
   const Text address =
       f_.Value(absl::StrCat("load ptr, ptr ", field, ", align 8, !invariant.load !{}"));
   return f_.Value(absl::StrCat("load ", type, ", ptr ", address, ", align ",
@@ -141,14 +112,14 @@ KernelEmitter::Place KernelEmitter::PlaceOf(BufferId id) {
     if (operand != operands.end()) {
       place.base = LoadArgument(static_cast<int>(operand - operands.begin()), "ptr");
     } else if (workspace != workspaces.end()) {
-      place.base = LoadArgument(
-          static_cast<int>(operands.size() + (workspace - workspaces.begin())), "ptr");
+      place.base =
+          LoadArgument(static_cast<int>(operands.size() + (workspace - workspaces.begin())), "ptr");
     } else {
       Fail(absl::StrCat("tensor ", id, " is no argument"));
     }
   } else if (buffer.arena_offset >= 0) {
-    place.base = f_.Value(
-        absl::StrCat("getelementptr inbounds i8, ptr %arena, i64 ", buffer.arena_offset));
+    place.base =
+        f_.Value(absl::StrCat("getelementptr inbounds i8, ptr %arena, i64 ", buffer.arena_offset));
   } else {
     place.local = true;
     place.base = f_.Slot(absl::StrCat("[", std::max<int64_t>(1, buffer.num_elements()), " x ",
@@ -159,15 +130,13 @@ KernelEmitter::Place KernelEmitter::PlaceOf(BufferId id) {
 }
 
 void KernelEmitter::PlaceBuffers() {
-  BufferUses uses(module_.buffers.size());
-  uses.Visit(launch_.body);
-  const std::vector<BufferId> used = uses.List();
+  const std::vector<BufferId> used = UsedBuffers(module_, launch_.body);
   for (BufferId id : used) places_[id] = PlaceOf(id);
   MarkAliases(used);
 }
 
-// One scope per buffer: an access belongs to its buffer's scope and is disjoint from the scopes of all
-// buffers that cannot overlap it.
+// One scope per buffer: an access belongs to its buffer's scope and is disjoint from the scopes of
+// all buffers that cannot overlap it.
 void KernelEmitter::MarkAliases(const std::vector<BufferId>& used) {
   const size_t count = std::min(used.size(), kMaxScopes);
   if (count < 2) return;
@@ -229,11 +198,11 @@ Status KernelEmitter::Emit() {
   const Text name = absl::StrCat("tl_kernel_", index_);
   // With several groups other threads write the arena, so it is not this call's alone.
   const char* alone = launch_.groups == 1 ? "noalias " : "";
-  text_.Define(absl::StrCat("define internal i32 @", name,
-                            "(ptr noalias readonly %params, i64 range(i64 0, 9223372036854775807) "
-                            "%block, ptr ",
-                            alone, "align 64 %arena, i64 %group, ptr readonly %runtime) nounwind {\n",
-                            f_.Body(), "}\n"));
+  text_.Define(absl::StrCat(
+      "define internal i32 @", name,
+      "(ptr noalias readonly %params, i64 range(i64 0, 9223372036854775807) "
+      "%block, ptr ",
+      alone, "align 64 %arena, i64 %group, ptr readonly %runtime) nounwind {\n", f_.Body(), "}\n"));
   DefineRange(name);
   return absl::OkStatus();
 }

@@ -34,9 +34,9 @@ class KernelEmitter {
 
   // How a buffer is reached.
   struct Place {
-    Text base;       // pointer to element 0; empty: not used by this launch
-    Text metadata;   // alias scopes, ready to append to an access
-    bool local = false;  // private to each iteration: never part of a parallel loop's accesses
+    Text base;            // pointer to element 0; empty: not used by this launch
+    Text metadata;        // alias scopes, ready to append to an access
+    bool local = false;   // private to each iteration: never part of a parallel loop's accesses
     bool global = false;  // caller's memory: no alignment is assumed
   };
 
@@ -109,9 +109,9 @@ class KernelEmitter {
   FunctionText f_;
   Status status_;
 
-  std::vector<Text> vars_;   // by VarId: value, or slot of a mutable variable
+  std::vector<Text> vars_;     // by VarId: value, or slot of a mutable variable
   std::vector<Place> places_;  // by BufferId
-  Text access_group_;        // of the parallel loop that is being written
+  Text access_group_;          // of the parallel loop that is being written
   bool gives_up_ = false;
 };
 

@@ -1,5 +1,5 @@
-// The C library functions that generated code may call: those of maths.cc, and those that LLVM's code
-// generator calls by itself where the processor lacks an instruction.
+// The C library functions that generated code may call: those of maths.cc, and those that LLVM's
+// code generator calls by itself where the processor lacks an instruction.
 
 #include <cmath>
 #include <cstring>

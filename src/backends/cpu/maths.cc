@@ -87,8 +87,7 @@ std::string EmitMath(FunctionText& f, MathFn fn, ScalarType type,
       break;
   }
   if (type == ScalarType::kF32) {
-    return f.Value(
-        absl::StrCat("call float @", MathHelperF32(f.module(), fn), "(float ", x, ")"));
+    return f.Value(absl::StrCat("call float @", MathHelperF32(f.module(), fn), "(float ", x, ")"));
   }
   return fn == MathFn::kSigmoid ? SigmoidF64(f, x) : Library(f, fn, type, args);
 }

@@ -1,13 +1,13 @@
 // The functions of MathFn on the CPU.
 //
-// f32: exp, exp2, log, log2, tanh, erf, sigmoid are polynomials in IR, so loops over them vectorise.
-// Largest errors over all floats, measured by tests/unit/cpu_maths_test.cc, in units in the last place
-// of the result (flushing nothing to zero):
+// f32: exp, exp2, log, log2, tanh, erf, sigmoid are polynomials in IR, so loops over them
+// vectorise. Largest errors over all floats, measured by tests/unit/cpu_maths_test.cc, in units in
+// the last place of the result (flushing nothing to zero):
 //
 //   exp 1.5   exp2 1.5   log 1.5   log2 2   tanh 2   erf 1.5   sigmoid 3   rsqrt 1.5
 //
-// sqrt, abs, floor, ceil, round and fin are exact operations. sin, cos, pow of f32 and everything of
-// f64 that is not exact call the C library.
+// sqrt, abs, floor, ceil, round and fin are exact operations. sin, cos, pow of f32 and everything
+// of f64 that is not exact call the C library.
 #ifndef TILEJIT_BACKENDS_CPU_MATHS_H_
 #define TILEJIT_BACKENDS_CPU_MATHS_H_
 

@@ -5,7 +5,8 @@
 #include "absl/strings/str_cat.h"
 
 // Every polynomial is a minimax fit (Remez) of the relative error over the range named beside it.
-// Ranges and special values are handled by selects, never by branches, so that a loop stays one block.
+// Ranges and special values are handled by selects, never by branches, so that a loop stays one
+// block.
 
 namespace tl::cpu {
 namespace {
@@ -62,8 +63,8 @@ class F32 {
 };
 
 struct Rounded {
-  V value;     // as a float
-  V integer;   // as an i32; anything where x is NaN
+  V value;    // as a float
+  V integer;  // as an i32; anything where x is NaN
 };
 
 // Adding 1.5 * 2^23 leaves the nearest integer in the low mantissa bits. Unlike fptosi it has a

@@ -9,8 +9,8 @@
 
 namespace tl::cpu {
 
-// Name of the helper function float -> float, defined in `module` on first use. For kExp, kExp2, kLog,
-// kLog2, kTanh, kErf, kSigmoid.
+// Name of the helper function float -> float, defined in `module` on first use. For kExp, kExp2,
+// kLog, kLog2, kTanh, kErf, kSigmoid.
 std::string MathHelperF32(ModuleText& module, MathFn fn);
 
 }  // namespace tl::cpu

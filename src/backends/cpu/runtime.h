@@ -5,10 +5,10 @@
 //   int32_t tl_kernel_<i>_range(void** params, int64_t begin, int64_t end, void* arena,
 //                               int64_t group, const Runtime* runtime)
 //
-// which runs the blocks begin..end-1 one after the other. `params` is LaunchParams::params. `arena` is
-// scratch memory of Entry::shared_bytes, aligned to 64 bytes, used by nobody else until the function
-// returns. With groups > 1, `groups` threads call it at the same time with one arena, one block and
-// their own `group`. The result is 0, or 1 when a callback said that no thread can go on.
+// which runs the blocks begin..end-1 one after the other. `params` is LaunchParams::params. `arena`
+// is scratch memory of Entry::shared_bytes, aligned to 64 bytes, used by nobody else until the
+// function returns. With groups > 1, `groups` threads call it at the same time with one arena, one
+// block and their own `group`. The result is 0, or 1 when a callback said that no thread can go on.
 #ifndef TILEJIT_BACKENDS_CPU_RUNTIME_H_
 #define TILEJIT_BACKENDS_CPU_RUNTIME_H_
 

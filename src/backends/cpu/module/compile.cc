@@ -101,7 +101,10 @@ void Optimize(llvm::Module& module, llvm::TargetMachine& machine, int opt_level)
   llvm::ModuleAnalysisManager modules;
   llvm::PipelineTuningOptions tuning;
   tuning.LoopVectorization = opt_level > 1;
-  tuning.SLPVectorization = false;  // kernels are loops; it costs time and finds nothing
+  // Kernels are loops over whole tiles: unrolling them before they are vectorised would only get in
+  // the way, and there is no straight-line code worth packing. Loops that ask for it still unroll.
+  tuning.LoopUnrolling = false;
+  tuning.SLPVectorization = false;
   llvm::PassBuilder builder(&machine, tuning);
   builder.registerModuleAnalyses(modules);
   builder.registerCGSCCAnalyses(sccs);
@@ -114,8 +117,8 @@ void Optimize(llvm::Module& module, llvm::TargetMachine& machine, int opt_level)
   passes.run(module, modules);
 }
 
-std::string EmitFile(llvm::Module& module, llvm::TargetMachine& machine,
-                     llvm::CodeGenFileType type, std::string* out) {
+std::string EmitFile(llvm::Module& module, llvm::TargetMachine& machine, llvm::CodeGenFileType type,
+                     std::string* out) {
   llvm::SmallVector<char, 0> buffer;
   llvm::raw_svector_ostream stream(buffer);
   llvm::legacy::PassManager passes;

@@ -7,9 +7,9 @@
 
 namespace tl_cpu {
 
-// Runs `work`, which returns an error message or "". A fatal error of LLVM (an instruction that cannot
-// be selected, exhausted memory) would end the process; here it unwinds to this function and becomes
-// the message. What LLVM had allocated then leaks: rare, and better than the host's death.
+// Runs `work`, which returns an error message or "". A fatal error of LLVM (an instruction that
+// cannot be selected, exhausted memory) would end the process; here it unwinds to this function and
+// becomes the message. What LLVM had allocated then leaks: rare, and better than the host's death.
 std::string Guarded(const std::function<std::string()>& work);
 
 }  // namespace tl_cpu

@@ -1,3 +1,5 @@
+#include "llvm/TargetParser/Host.h"
+
 #include <string>
 
 #include "backends/cpu/module/bytes.h"
@@ -5,7 +7,6 @@
 #include "backends/cpu/module/interface.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/Config/llvm-config.h"
-#include "llvm/TargetParser/Host.h"
 #include "llvm/TargetParser/SubtargetFeature.h"
 
 uint32_t tl_cpu_version(void) { return TL_CPU_INTERFACE_VERSION; }

@@ -1,9 +1,9 @@
 // What libtilejit_cpu.so exports: LLVM behind a plain C interface.
 //
-// The module is the only thing that links LLVM. libtilejit.so opens it with dlopen when a program is
-// compiled for the CPU, never for launching. Every function is thread-safe, returns 0 for success,
-// and neither prints, throws nor ends the process on bad input. Memory it hands out is freed by
-// tl_cpu_free.
+// The module is the only thing that links LLVM. libtilejit.so opens it with dlopen when a program
+// is compiled for the CPU, never for launching. Every function is thread-safe, returns 0 for
+// success, and neither prints, throws nor ends the process on bad input. Memory it hands out is
+// freed by tl_cpu_free.
 #ifndef TILEJIT_BACKENDS_CPU_MODULE_INTERFACE_H_
 #define TILEJIT_BACKENDS_CPU_MODULE_INTERFACE_H_
 
@@ -44,8 +44,8 @@ TL_CPU_EXPORT const char* tl_cpu_compiler(void);
 // LLVM's name of this machine's processor and its features ("+avx2,-avx512f,...").
 TL_CPU_EXPORT int32_t tl_cpu_host(tl_cpu_bytes* cpu, tl_cpu_bytes* features);
 
-// Compiles textual IR to a relocatable ELF object for `cpu` with `features` ("+a,-b", may be empty).
-// `log` receives the error, or the warnings of a success (empty if there are none).
+// Compiles textual IR to a relocatable ELF object for `cpu` with `features` ("+a,-b", may be
+// empty). `log` receives the error, or the warnings of a success (empty if there are none).
 TL_CPU_EXPORT int32_t tl_cpu_compile(const char* ir, size_t ir_size, const char* cpu,
                                      const char* features, const tl_cpu_compile_options* options,
                                      tl_cpu_bytes* object, tl_cpu_bytes* assembly,

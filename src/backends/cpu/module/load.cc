@@ -65,9 +65,8 @@ std::string Load(llvm::StringRef object, tl_cpu_resolver resolve, void* context,
   auto control = orc::SelfExecutorProcessControl::Create();
   if (!control) return llvm::toString(control.takeError());
   image->session = std::make_unique<orc::ExecutionSession>(std::move(*control));
-  image->session->setErrorReporter([image](llvm::Error error) {
-    image->errors += llvm::toString(std::move(error)) + "\n";
-  });
+  image->session->setErrorReporter(
+      [image](llvm::Error error) { image->errors += llvm::toString(std::move(error)) + "\n"; });
   image->linker = std::make_unique<orc::ObjectLinkingLayer>(*image->session);
   image->dylib = &image->session->createBareJITDylib("image");
   image->dylib->addGenerator(std::make_unique<ResolverGenerator>(resolve, context));
@@ -98,9 +97,8 @@ int32_t tl_cpu_load(const char* object, size_t size, tl_cpu_resolver resolve, vo
   }
   *image = nullptr;
   auto loaded = std::make_unique<tl_cpu_image>();
-  const std::string error = tl_cpu::Guarded([&] {
-    return tl_cpu::Load(llvm::StringRef(object, size), resolve, context, loaded.get());
-  });
+  const std::string error = tl_cpu::Guarded(
+      [&] { return tl_cpu::Load(llvm::StringRef(object, size), resolve, context, loaded.get()); });
   if (!error.empty()) {
     tl_cpu::GiveBytes(error, log);
     return 1;
