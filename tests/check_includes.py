@@ -27,8 +27,8 @@ ROOMS = {
     "include": [],
     "bindings": ["tl/tl.h"],
     "examples": ["tl/tl.h"],
-    "tests/abi": ["tl/tl.h"],
-    "tests/oracle": [],
+    "tests/abi": ["tl/tl.h", "tests/oracle/"],
+    "tests/oracle": ["tl/tl.h"],
 }
 
 # Third-party header, with its opening delimiter -> the only rooms that may include it.
