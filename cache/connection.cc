@@ -22,6 +22,8 @@ absl::StatusCode CodeOfResult(int result_code) {
     case SQLITE_CORRUPT:
     case SQLITE_NOTADB:
     case SQLITE_FORMAT:
+    case SQLITE_CONSTRAINT:
+    case SQLITE_MISMATCH:
       return absl::StatusCode::kDataLoss;
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
@@ -70,7 +72,8 @@ Status Harden(Connection& connection, sqlite3* db) {
 
 bool IsDamage(int result_code) {
   const int primary = result_code & 0xFF;
-  return primary == SQLITE_CORRUPT || primary == SQLITE_NOTADB || primary == SQLITE_FORMAT;
+  return primary == SQLITE_CORRUPT || primary == SQLITE_NOTADB || primary == SQLITE_FORMAT ||
+         primary == SQLITE_CONSTRAINT || primary == SQLITE_MISMATCH;
 }
 
 bool IsDamage(const Status& status) {
@@ -122,6 +125,8 @@ void Connection::SetBusyTimeout(absl::Duration timeout) {
 void Connection::LeaveLogOnClose() {
   sqlite3_db_config(db_, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
 }
+
+bool Connection::read_only() const { return sqlite3_db_readonly(db_, "main") == 1; }
 
 bool Connection::in_transaction() const { return sqlite3_get_autocommit(db_) == 0; }
 

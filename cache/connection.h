@@ -41,6 +41,8 @@ class Connection {
   // Closing the last connection normally moves the log into the file and deletes the log *by name*.
   // That must not happen once another file stands under the name.
   void LeaveLogOnClose();
+  // Whether SQLite refuses to write: the file is not writable, or its header says so.
+  bool read_only() const;
   bool in_transaction() const;
   // Number of rows changed by the last statement.
   int64_t changes() const;
@@ -106,7 +108,7 @@ class Transaction {
 };
 
 // Whether a result code says that the file is damaged (or no database), as opposed to busy, full or
-// unreadable.
+// unreadable. A violated constraint counts: the room's own statements violate none.
 bool IsDamage(int result_code);
 // The same for a Status that this room made.
 bool IsDamage(const Status& status);

@@ -18,14 +18,10 @@
 namespace tl {
 namespace {
 
-// Names every column, so that preparing it fails when the tables are not those of schema.h.
-constexpr char kProbe[] =
-    "SELECT a.id, a.semantic_hash, a.build_hash, a.checksum, a.created, a.semantic_document,"
-    " a.compiler_identity, a.compiler, a.metadata, a.report, a.log, a.binary,"
-    " u.id, u.used, u.bytes, q.id, q.build_hash, q.moved, q.reason, q.compiler, q.binary,"
-    " l.key_hash, l.owner, l.expires, r.id, r.scope_hash, r.key_hash, r.checksum,"
-    " r.scope_document, r.key_document, r.value"
-    " FROM artifact a, usage u, quarantine q, lease l, record r LIMIT 0";
+constexpr char kSchemaTexts[] = "SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL";
+
+// What AUTOINCREMENT adds to the objects of kSchema.
+constexpr std::string_view kSequenceTable = "CREATE TABLE sqlite_sequence(name,seq)";
 
 constexpr int kMaxQuarantinedFiles = 100;
 
@@ -84,7 +80,35 @@ Finding LookAt(const std::string& path) {
   return {info.st_size == 0 ? Found::kAbsent : Found::kUsable, {}, nullptr};
 }
 
-// What an open database contains. An error is one of reading, not of content.
+// SQLITE_ERROR for statements that are right in themselves: the tables or the format are not what
+// they should be.
+bool IsPlainError(const Status& status) {
+  const ErrorDetail detail = DetailOf(status);
+  return detail.domain == Domain::kSqlite && detail.native_code == SQLITE_ERROR;
+}
+
+int CountStatements(std::string_view schema) {
+  int count = 0;
+  for (size_t at = 0; (at = schema.find("\nCREATE ", at)) != std::string_view::npos; ++at) ++count;
+  return count;
+}
+
+// SQLite keeps the text of each definition. One flipped bit in it can make every write fail.
+StatusOr<bool> HasOurTables(Connection& connection) {
+  const std::string_view schema = kSchema;
+  int count = 0;
+  Query query(connection, kSchemaTexts);
+  while (query.Step()) {
+    const std::string_view text = query.ColumnBlob(0);
+    if (text == kSequenceTable) continue;
+    if (schema.find(text) == std::string_view::npos) return false;
+    ++count;
+  }
+  TL_RETURN_IF_ERROR(query.status());
+  return count == CountStatements(schema);
+}
+
+// What an open database contains. The error may be one of reading or of content.
 StatusOr<Finding> Inspect(Connection& connection) {
   TL_ASSIGN_OR_RETURN(const int64_t application, connection.Number("PRAGMA application_id"));
   TL_ASSIGN_OR_RETURN(const int64_t version, connection.Number("PRAGMA user_version"));
@@ -96,11 +120,8 @@ StatusOr<Finding> Inspect(Connection& connection) {
     return Finding{Found::kUnusable, "another program's database", nullptr};
   }
   if (version != kSchemaVersion) return Finding{Found::kOtherVersion, {}, nullptr};
-  const Status probed = Query(connection, kProbe).status();
-  if (probed.code() == absl::StatusCode::kInternal) {
-    return Finding{Found::kUnusable, "its tables are not ours", nullptr};
-  }
-  TL_RETURN_IF_ERROR(probed);
+  TL_ASSIGN_OR_RETURN(const bool ours, HasOurTables(connection));
+  if (!ours) return Finding{Found::kUnusable, "its tables are not ours", nullptr};
   return Finding{Found::kUsable, {}, nullptr};
 }
 
@@ -121,9 +142,12 @@ StatusOr<Finding> OpenAndInspect(const ConnectionOptions& options) {
     if (status.ok()) finding = *std::move(inspected);
     if (status.ok() && finding.found == Found::kUsable && !options.immutable) {
       status = Configure(**connection);
+      if (status.ok() && (*connection)->read_only() && access(options.path.c_str(), W_OK) == 0) {
+        return Finding{Found::kUnusable, "its header forbids writing", nullptr};
+      }
     }
   }
-  if (IsDamage(status)) {
+  if (IsDamage(status) || IsPlainError(status)) {
     // Closing must not copy a log into a file that is kept as evidence.
     if (connection.ok()) (*connection)->LeaveLogOnClose();
     return Finding{Found::kUnusable, std::string(status.message()), nullptr};

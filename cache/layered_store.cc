@@ -7,7 +7,7 @@ namespace {
 
 // The first OK of `attempt(layer)`, else the first failure: that of the layer meant to take it.
 template <typename Attempt>
-auto FirstAccepted(const std::vector<std::unique_ptr<Store>>& layers, Attempt attempt) {
+auto FirstAccepted(const std::vector<std::unique_ptr<ArtifactStore>>& layers, Attempt attempt) {
   auto result = attempt(*layers.front());
   for (size_t i = 1; i < layers.size() && !result.ok(); ++i) {
     auto next = attempt(*layers[i]);
@@ -18,7 +18,7 @@ auto FirstAccepted(const std::vector<std::unique_ptr<Store>>& layers, Attempt at
 
 }  // namespace
 
-LayeredStore::LayeredStore(std::vector<std::unique_ptr<Store>> layers)
+LayeredStore::LayeredStore(std::vector<std::unique_ptr<ArtifactStore>> layers)
     : layers_(std::move(layers)) {}
 
 std::optional<Hit> LayeredStore::Find(const ArtifactKey& key, const FindOptions& options) {
@@ -39,7 +39,7 @@ std::optional<Hit> LayeredStore::Find(const ArtifactKey& key, const FindOptions&
 }
 
 Status LayeredStore::Put(const ArtifactKey& key, const Artifact& artifact) {
-  return FirstAccepted(layers_, [&](Store& layer) { return layer.Put(key, artifact); });
+  return FirstAccepted(layers_, [&](ArtifactStore& layer) { return layer.Put(key, artifact); });
 }
 
 void LayeredStore::Quarantine(const KeyHash& build, std::string_view reason) {
@@ -113,8 +113,8 @@ Status LayeredStore::Flush() {
 
 StatusOr<LeaseAnswer> LayeredStore::TryAcquireLease(const KeyHash& key, std::string_view owner,
                                                     absl::Duration ttl) {
-  return FirstAccepted(layers_,
-                       [&](Store& layer) { return layer.TryAcquireLease(key, owner, ttl); });
+  return FirstAccepted(
+      layers_, [&](ArtifactStore& layer) { return layer.TryAcquireLease(key, owner, ttl); });
 }
 
 Status LayeredStore::ReleaseLease(const KeyHash& key, std::string_view owner) {
@@ -143,7 +143,7 @@ std::vector<Record> LayeredStore::FindRecords(std::string_view scope_document) {
 }
 
 Status LayeredStore::PutRecord(const Record& record) {
-  return FirstAccepted(layers_, [&](Store& layer) { return layer.PutRecord(record); });
+  return FirstAccepted(layers_, [&](ArtifactStore& layer) { return layer.PutRecord(record); });
 }
 
 }  // namespace tl

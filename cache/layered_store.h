@@ -16,10 +16,10 @@ namespace tl {
 // Find asks from the top down. The own compiler's build in a lower layer is preferred to another's
 // in an upper one, as within one store. Writes, leases and records go to the first layer that takes
 // them, so a layer that is read-only or full is passed over.
-class LayeredStore : public Store {
+class LayeredStore : public ArtifactStore {
  public:
   // At least one layer.
-  explicit LayeredStore(std::vector<std::unique_ptr<Store>> layers);
+  explicit LayeredStore(std::vector<std::unique_ptr<ArtifactStore>> layers);
 
   std::optional<Hit> Find(const ArtifactKey& key, const FindOptions& options) override;
   Status Put(const ArtifactKey& key, const Artifact& artifact) override;
@@ -40,7 +40,7 @@ class LayeredStore : public Store {
   Status PutRecord(const Record& record) override;
 
  private:
-  const std::vector<std::unique_ptr<Store>> layers_;
+  const std::vector<std::unique_ptr<ArtifactStore>> layers_;
   std::atomic<int64_t> hits_{0}, foreign_hits_{0}, misses_{0};
 };
 

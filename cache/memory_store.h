@@ -17,7 +17,7 @@
 
 namespace tl {
 
-class MemoryStore : public Store {
+class MemoryStore : public ArtifactStore {
  public:
   // max_bytes 0: no cap.
   explicit MemoryStore(int64_t max_bytes) : max_bytes_(max_bytes) {}

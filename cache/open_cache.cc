@@ -11,7 +11,7 @@
 namespace tl {
 namespace {
 
-using Layers = std::vector<std::unique_ptr<Store>>;
+using Layers = std::vector<std::unique_ptr<ArtifactStore>>;
 
 SqliteStoreOptions StoreOptions(const CacheOptions& options) {
   SqliteStoreOptions store_options;
@@ -25,7 +25,7 @@ void Warn(const CacheOptions& options, const std::string& message) {
   if (options.warn) options.warn("cache: " + message);
 }
 
-std::unique_ptr<Store> Memory(const CacheOptions& options) {
+std::unique_ptr<ArtifactStore> Memory(const CacheOptions& options) {
   return std::make_unique<MemoryStore>(options.max_memory_bytes);
 }
 
@@ -71,7 +71,7 @@ void AddCache(const CacheOptions& options, Layers& layers) {
 
 }  // namespace
 
-std::unique_ptr<Store> OpenCache(const CacheOptions& options) {
+std::unique_ptr<ArtifactStore> OpenCache(const CacheOptions& options) {
   Layers layers;
   AddCache(options, layers);
   for (const std::string& pack : options.packs) {

@@ -31,7 +31,7 @@ struct CacheOptions {
 // Never fails and never returns null. What can be used of the directory is used: read-write; else
 // read-only as it stands under a memory store (network file system, read-only disk, child of a
 // process that has it open); else memory alone.
-std::unique_ptr<Store> OpenCache(const CacheOptions& options);
+std::unique_ptr<ArtifactStore> OpenCache(const CacheOptions& options);
 
 }  // namespace tl
 

@@ -28,14 +28,14 @@ struct SqliteStoreOptions {
   int64_t max_bytes = 0;  // least recently used entries go when there are more; 0: no cap
   // How long an operation waits for another process. A Find that times out is a miss.
   absl::Duration read_timeout = absl::Milliseconds(250);
-  absl::Duration write_timeout = absl::Seconds(5);
+  absl::Duration write_timeout = absl::Seconds(2);
   WarningCallback warn;
   // For tests: a hash that collides, and the name of an SQLite VFS that fails.
   HashFunction hash = &HashBytes;
   std::string vfs;
 };
 
-class SqliteStore : public Store {
+class SqliteStore : public ArtifactStore {
  public:
   // The writable cache in `directory`, which is made and checked (see directory.h).
   static StatusOr<std::unique_ptr<SqliteStore>> Open(const std::string& directory,

@@ -105,12 +105,12 @@ struct Record {
 // Gets one line for a person. Called from any thread, at most once per kind of trouble.
 using WarningCallback = std::function<void(std::string_view message)>;
 
-class Store {
+class ArtifactStore {
  public:
-  Store() = default;
-  Store(const Store&) = delete;
-  Store& operator=(const Store&) = delete;
-  virtual ~Store() = default;
+  ArtifactStore() = default;
+  ArtifactStore(const ArtifactStore&) = delete;
+  ArtifactStore& operator=(const ArtifactStore&) = delete;
+  virtual ~ArtifactStore() = default;
 
   // The best entry for the key, or nothing. Writes nothing (unless it has to quarantine): recency
   // is kept in memory until Flush, the next Put, or the end.

@@ -18,21 +18,21 @@ using ::testing::UnorderedElementsAre;
 
 struct Kind {
   const char* name;
-  std::unique_ptr<Store> (*make)(const TempDir& dir, int64_t max_bytes);
+  std::unique_ptr<ArtifactStore> (*make)(const TempDir& dir, int64_t max_bytes);
 };
 
-std::unique_ptr<Store> MakeSqlite(const TempDir& dir, int64_t max_bytes) {
+std::unique_ptr<ArtifactStore> MakeSqlite(const TempDir& dir, int64_t max_bytes) {
   SqliteStoreOptions options;
   options.max_bytes = max_bytes;
   return OpenStore(dir, options);
 }
 
-std::unique_ptr<Store> MakeMemory(const TempDir&, int64_t max_bytes) {
+std::unique_ptr<ArtifactStore> MakeMemory(const TempDir&, int64_t max_bytes) {
   return std::make_unique<MemoryStore>(max_bytes);
 }
 
-std::unique_ptr<Store> MakeLayered(const TempDir& dir, int64_t max_bytes) {
-  std::vector<std::unique_ptr<Store>> layers;
+std::unique_ptr<ArtifactStore> MakeLayered(const TempDir& dir, int64_t max_bytes) {
+  std::vector<std::unique_ptr<ArtifactStore>> layers;
   layers.push_back(MakeSqlite(dir, max_bytes));
   layers.push_back(MakeMemory(dir, max_bytes));
   return std::make_unique<LayeredStore>(std::move(layers));
@@ -40,7 +40,9 @@ std::unique_ptr<Store> MakeLayered(const TempDir& dir, int64_t max_bytes) {
 
 class StoreTest : public ::testing::TestWithParam<Kind> {
  protected:
-  std::unique_ptr<Store> Make(int64_t max_bytes = 0) { return GetParam().make(dir_, max_bytes); }
+  std::unique_ptr<ArtifactStore> Make(int64_t max_bytes = 0) {
+    return GetParam().make(dir_, max_bytes);
+  }
   TempDir dir_;
 };
 
@@ -422,7 +424,7 @@ TEST(LayeredStoreTest, UpperFirstButOwnBuildBeforeAll) {
   auto memory = std::make_unique<MemoryStore>(0);
   ASSERT_TRUE(memory->Put(KeyOf("p", "other"), ArtifactOf("other above")).ok());
   ASSERT_TRUE(memory->Put(KeyOf("q", "third"), ArtifactOf("q above")).ok());
-  std::vector<std::unique_ptr<Store>> layers;
+  std::vector<std::unique_ptr<ArtifactStore>> layers;
   layers.push_back(std::move(memory));
   layers.push_back(*SqliteStore::OpenReadOnly(dir.database(), {}));
   LayeredStore store(std::move(layers));

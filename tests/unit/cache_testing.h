@@ -44,6 +44,16 @@ class TempDir {
     }
     return count;
   }
+  // Database files moved aside, not counting their logs.
+  int CountQuarantined() const {
+    int count = 0;
+    for (const auto& entry : std::filesystem::directory_iterator(cache())) {
+      const std::string name = entry.path().filename().string();
+      count += name.find(".quarantined-") != std::string::npos && !name.ends_with("-wal") &&
+               !name.ends_with("-shm");
+    }
+    return count;
+  }
 
  private:
   std::string path_;
