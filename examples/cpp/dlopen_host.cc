@@ -1,0 +1,113 @@
+// A C++ program that loads the library at run time, as a plugin host does: it starts, and says so,
+// where the library is not installed. Only the header is needed to build it.
+//
+//   example_cpp_dlopen_host [PATH OF libtilejit.so.1]
+#include <dlfcn.h>
+
+#include <cstdio>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "tl/tl.h"
+
+namespace {
+
+class Library {
+ public:
+  explicit Library(const char* path) : handle_(dlopen(path, RTLD_NOW | RTLD_LOCAL)) {
+    if (!handle_) throw std::runtime_error(dlerror());
+    if (abi_version() < TL_ABI_VERSION) throw std::runtime_error("the library is too old");
+  }
+
+  // One member for every function in use; the header gives its type.
+#define TL_FUNCTION(name) decltype(&tl_##name) name = Find<decltype(&tl_##name)>("tl_" #name)
+  void* handle_;
+  TL_FUNCTION(abi_version);
+  TL_FUNCTION(version);
+  TL_FUNCTION(last_error);
+  TL_FUNCTION(context_create);
+  TL_FUNCTION(context_release);
+  TL_FUNCTION(device_get);
+  TL_FUNCTION(compile);
+  TL_FUNCTION(kernel_release);
+  TL_FUNCTION(launch);
+#undef TL_FUNCTION
+
+ private:
+  template <typename Function>
+  Function Find(const char* symbol) const {
+    void* address = handle_ ? dlsym(handle_, symbol) : nullptr;
+    if (handle_ && !address) throw std::runtime_error(std::string("no symbol ") + symbol);
+    return reinterpret_cast<Function>(address);
+  }
+};
+
+void Check(const Library& tl, tl_status status) {
+  if (status == TL_OK) return;
+  tl_error_info error = TL_INIT(tl_error_info);
+  tl.last_error(&error);
+  throw std::runtime_error(error.message);
+}
+
+// The best device whose memory is the host's.
+int32_t HostDevice(const Library& tl, tl_context* context) {
+  for (int32_t i = 0;; ++i) {
+    tl_device_info info = TL_INIT(tl_device_info);
+    Check(tl, tl.device_get(context, i, &info));
+    const std::string backend = info.backend;
+    if (backend == "cpu" || backend == "reference") return i;
+  }
+}
+
+// c = a + b.
+std::vector<float> Sum(const Library& tl, std::vector<float> a, std::vector<float> b) {
+  tl_context* raw_context = nullptr;
+  Check(tl, tl.context_create(nullptr, &raw_context));
+  const std::unique_ptr<tl_context, decltype(tl.context_release)> context(raw_context,
+                                                                          tl.context_release);
+  tl_compile_options options = TL_INIT(tl_compile_options);
+  options.family = "vector_add";
+  options.device = HostDevice(tl, context.get());
+  tl_kernel* raw_kernel = nullptr;
+  Check(tl, tl.compile(context.get(), &options, &raw_kernel));
+  const std::unique_ptr<tl_kernel, decltype(tl.kernel_release)> kernel(raw_kernel,
+                                                                       tl.kernel_release);
+  std::vector<float> c(a.size());
+  void* const tensors[] = {a.data(), b.data(), c.data()};
+  const int64_t n = static_cast<int64_t>(a.size());
+  tl_launch_args args = TL_INIT(tl_launch_args);
+  args.device = options.device;
+  args.tensors = tensors;
+  args.num_tensors = 3;
+  args.dims = &n;
+  args.num_dims = 1;
+  Check(tl, tl.launch(kernel.get(), &args));
+  return c;
+}
+
+int Run(const char* path) {
+  const Library tl(path);
+  std::printf("library version %u, interface %u\n", tl.version(), tl.abi_version());
+  constexpr int kCount = 1000;
+  std::vector<float> a(kCount), b(kCount);
+  for (int i = 0; i < kCount; ++i) a[i] = static_cast<float>(i), b[i] = 0.5f;
+  const std::vector<float> c = Sum(tl, a, b);
+  for (int i = 0; i < kCount; ++i) {
+    if (c[i] != a[i] + b[i]) throw std::runtime_error("wrong at " + std::to_string(i));
+  }
+  std::printf("%d sums, all right\n", kCount);
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return Run(argc > 1 ? argv[1] : "libtilejit.so.1");
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "%s\n", error.what());
+    return 1;
+  }
+}
