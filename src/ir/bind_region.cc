@@ -46,11 +46,11 @@ void PlaceDims(const std::vector<std::vector<bool>>& fits, size_t i, int from,
   }
 }
 
-std::string Extents(const std::vector<int64_t>& extents) {
+}  // namespace
+
+std::string ExtentsText(const std::vector<int64_t>& extents) {
   return absl::StrCat("[", absl::StrJoin(extents, ", "), "]");
 }
-
-}  // namespace
 
 StatusOr<const Binding*> Binder::LookupBuffer(const syntax::ExprRef& e) const {
   if (e->kind != ExprKind::kName && e->kind != ExprKind::kIndex) {
@@ -155,7 +155,7 @@ StatusOr<std::vector<int>> Binder::WindowDims(const syntax::ExprRef& e,
     if (d < static_cast<int>(e->marks.size()) && e->marks[d]) dims.push_back(d);
   }
   const std::string wants = absl::StrCat("the tile has ", tile_rank,
-                                         tile_rank == 1 ? " dim " : " dims ", Extents(extents));
+                                         tile_rank == 1 ? " dim " : " dims ", ExtentsText(extents));
   if (!dims.empty()) {
     if (static_cast<int>(dims.size()) == tile_rank) return dims;
     return SemanticError(e->span, absl::StrCat(dims.size(), " dims of '", e->text,

@@ -38,6 +38,13 @@ struct Binding {
   std::vector<syntax::ExprRef> extents_as_written;
 };
 
+// Limits of docs/tile-ir.md that more than one file needs.
+inline constexpr int64_t kMaxExtent = int64_t{1} << 20;
+inline constexpr int64_t kMaxElements = int64_t{1} << 24;
+
+// "[64, 32]"
+std::string ExtentsText(const std::vector<int64_t>& extents);
+
 // An expression while it is being bound. A loose float is a literal that takes the type of what it
 // meets.
 struct Typed {
@@ -127,24 +134,26 @@ class Binder {
   StatusOr<const Binding*> LookupBuffer(const syntax::ExprRef& e) const;
   std::vector<syntax::ExprRef> WrittenExtents(const syntax::ExprRef& e) const;
 
-  // bind_stmt.cc
-  StatusOr<Block> BindBlock(const std::vector<syntax::Stmt>& body);
-  Status BindStmt(const syntax::Stmt& s, Block& out);
-  Status BindLet(const syntax::Stmt& s, Block& out);
+  // bind_tile.cc
   Status BindAlloc(const syntax::Stmt& s, Block& out);
-  Status BindAllocVar(const syntax::Stmt& s, Block& out);
   Status BindView(const syntax::Stmt& s);
-  Status BindStore(const syntax::Stmt& s, Block& out);
   Status BindCopy(const syntax::Stmt& s, Block& out);
   Status BindFill(const syntax::Stmt& s, Block& out);
   Status BindGemm(const syntax::Stmt& s, Block& out);
   Status CheckGemmTypes(const Gemm& gemm, Span span) const;
-  Status BindReduce(const syntax::Stmt& s, ReduceOp op, Block& out);
+  Status BindReduce(const syntax::Stmt& s, Block& out);
   Status BindArgMax(const syntax::Stmt& s, Block& out);
   Status BindCumSum(const syntax::Stmt& s, Block& out);
   StatusOr<int> BindReducedDim(const syntax::Stmt& s, const Region& src);
   Status BindFinish(const syntax::Stmt& s, Block& out);
   Status BindAtomic(const syntax::Stmt& s, AtomicOp op, Block& out);
+
+  // bind_stmt.cc
+  StatusOr<Block> BindBlock(const std::vector<syntax::Stmt>& body);
+  Status BindStmt(const syntax::Stmt& s, Block& out);
+  Status BindLet(const syntax::Stmt& s, Block& out);
+  Status BindAllocVar(const syntax::Stmt& s, Block& out);
+  Status BindStore(const syntax::Stmt& s, Block& out);
   Status BindParallel(const syntax::Stmt& s, Block& out);
   Status BindFor(const syntax::Stmt& s, LoopKind kind, Block& out);
   Status BindIfStmt(const syntax::Stmt& s, Block& out);

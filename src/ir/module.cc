@@ -23,6 +23,23 @@ double Identity(ReduceOp op, DType t) {
   return 0;
 }
 
+BinaryOp OperatorOf(StoreOp op) {
+  switch (op) {
+    case StoreOp::kSub:
+      return BinaryOp::kSub;
+    case StoreOp::kMul:
+      return BinaryOp::kMul;
+    case StoreOp::kDiv:
+      return BinaryOp::kDiv;
+    case StoreOp::kMin:
+      return BinaryOp::kMin;
+    case StoreOp::kMax:
+      return BinaryOp::kMax;
+    default:
+      return BinaryOp::kAdd;
+  }
+}
+
 VarId Module::AddVar(std::string name, ScalarType type, VarRole role, Span span) {
   const DType dtype = type == ScalarType::kBool  ? DType::kBool
                       : type == ScalarType::kInt ? DType::kI64

@@ -81,7 +81,7 @@ struct Buffer {
   std::vector<int64_t> packed;
   bool is_const = false;  // no earlier kernel in the stream writes it
 
-  bool accumulator = false;  // alloc_acc: only gemm, fill and copy touch it
+  bool accumulator = false;             // alloc_acc: only gemm, fill and copy touch it
   ReduceOp reduce_op = ReduceOp::kSum;  // role kReducer
   int64_t depth = 1;                    // channels
   // Level Thread: byte offset of the tile's storage in its block's arena; -1: not there (kLocal
@@ -124,6 +124,8 @@ using StmtRef = std::shared_ptr<const Stmt>;
 using Block = std::vector<StmtRef>;
 
 enum class StoreOp : uint8_t { kSet, kAdd, kSub, kMul, kDiv, kMin, kMax };
+// The operator of `x op= value`; not for kSet.
+BinaryOp OperatorOf(StoreOp op);
 enum class AtomicOp : uint8_t { kAdd, kMax, kMin };
 enum class GemmPolicy : uint8_t { kSquare, kFullRow, kFullCol };
 enum class GemmPrecision : uint8_t {

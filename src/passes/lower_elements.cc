@@ -5,23 +5,6 @@
 namespace tl {
 namespace {
 
-BinaryOp OperatorOf(StoreOp op) {
-  switch (op) {
-    case StoreOp::kAdd:
-      return BinaryOp::kAdd;
-    case StoreOp::kSub:
-      return BinaryOp::kSub;
-    case StoreOp::kMul:
-      return BinaryOp::kMul;
-    case StoreOp::kDiv:
-      return BinaryOp::kDiv;
-    case StoreOp::kMin:
-      return BinaryOp::kMin;
-    default:
-      return BinaryOp::kMax;
-  }
-}
-
 Coords LoweredAll(Lowering& l, const std::vector<ExprRef>& exprs) {
   Coords out;
   for (const ExprRef& e : exprs) out.push_back(l.Lowered(e));

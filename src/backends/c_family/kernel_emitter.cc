@@ -37,23 +37,6 @@ std::string_view AtomicName(AtomicOp op) {
   return "";
 }
 
-BinaryOp OperatorOf(StoreOp op) {
-  switch (op) {
-    case StoreOp::kSub:
-      return BinaryOp::kSub;
-    case StoreOp::kMul:
-      return BinaryOp::kMul;
-    case StoreOp::kDiv:
-      return BinaryOp::kDiv;
-    case StoreOp::kMin:
-      return BinaryOp::kMin;
-    case StoreOp::kMax:
-      return BinaryOp::kMax;
-    default:
-      return BinaryOp::kAdd;
-  }
-}
-
 // The compound assignment that does `op` on floats stored as they are computed; "" for none.
 std::string_view Compound(StoreOp op, DType t) {
   if (t != DType::kF32 && t != DType::kF64) return "";

@@ -11,23 +11,6 @@
 namespace tl::reference {
 namespace {
 
-BinaryOp OperatorOf(StoreOp op) {
-  switch (op) {
-    case StoreOp::kAdd:
-      return BinaryOp::kAdd;
-    case StoreOp::kSub:
-      return BinaryOp::kSub;
-    case StoreOp::kMul:
-      return BinaryOp::kMul;
-    case StoreOp::kDiv:
-      return BinaryOp::kDiv;
-    case StoreOp::kMin:
-      return BinaryOp::kMin;
-    default:
-      return BinaryOp::kMax;
-  }
-}
-
 BinaryOp OperatorOf(AtomicOp op) {
   switch (op) {
     case AtomicOp::kAdd:
