@@ -12,23 +12,6 @@ bool Mentions(const ExprRef& e, VarId var) {
   });
 }
 
-BinaryOp OperatorOf(StoreOp op) {
-  switch (op) {
-    case StoreOp::kAdd:
-      return BinaryOp::kAdd;
-    case StoreOp::kSub:
-      return BinaryOp::kSub;
-    case StoreOp::kMul:
-      return BinaryOp::kMul;
-    case StoreOp::kDiv:
-      return BinaryOp::kDiv;
-    case StoreOp::kMin:
-      return BinaryOp::kMin;
-    default:
-      return BinaryOp::kMax;
-  }
-}
-
 std::string_view LoopHint(LoopKind kind) {
   switch (kind) {
     case LoopKind::kUnrolled:
