@@ -177,7 +177,7 @@ std::vector<int64_t> LaunchDims(const tl_kernel* kernel, const Program& program)
     bool known = false;
     for (uint32_t i = 0; const char* dim = tl_kernel_dim_name(kernel, i); ++i)
       known = known || name == dim;
-    if (!known) throw UsageError("--dim " + name + ": " + DynamicDims(kernel));
+    if (!known) throw UsageError("there is no dim " + name + " to give: " + DynamicDims(kernel));
   }
   if (!defaults.empty())
     std::fprintf(stderr, "note: no --dim for%s: default taken\n", defaults.c_str());
