@@ -121,6 +121,20 @@ Text PlainCeilDiv(const Text& a, int64_t b, CType type, Range range) {
   return Infix({"/", kProduct}, sum, IntText(b), type, range);
 }
 
+bool IsNarrowFloat(DType t) { return IsFloat(t) && SizeOf(t) <= 2; }
+
+// An element of a narrow float type made of any value. What is no float goes through double, which
+// holds it exactly up to 2^53, so that it is rounded once.
+std::string RoundedText(const Text& x, DType t) {
+  std::string value = x.text;
+  if (x.type != CType::kF32 && x.type != CType::kF64) {
+    const bool small = x.range.lo >= -(1 << 24) && x.range.hi <= (1 << 24);
+    const bool single = x.type == CType::kBool || small;
+    value = Converted(x, single ? "float" : "double", CType::kF64).text;
+  }
+  return absl::StrCat("tl_to_", Suffix(t), "(", value, ")");
+}
+
 // Names of the C library's functions, without the f that the float ones end in.
 std::string_view CFunction(MathFn fn) {
   switch (fn) {
@@ -274,14 +288,7 @@ StatusOr<Text> ExprEmitter::EmitCast(const Cast& c) const {
   if (c.to == DType::kF32 || c.to == DType::kF64) {
     return x.type == to ? x : Converted(x, tl::Name(to), to);
   }
-  // Rounded to a narrow float and widened again. What is no float goes through double, which holds
-  // it exactly up to 2^53, so that it is rounded once.
-  const Text value = x.type == CType::kF32 || x.type == CType::kF64 ? x
-                     : x.range.lo >= -(1 << 24) && x.range.hi <= (1 << 24)
-                         ? Converted(x, "float", CType::kF32)
-                         : Converted(x, "double", CType::kF64);
-  return CallText("tl_f32", {absl::StrCat("tl_to_", Suffix(c.to), "(", value.text, ")")},
-                  CType::kF32);
+  return CallText("tl_f32", {RoundedText(x, c.to)}, CType::kF32);
 }
 
 StatusOr<std::string> ExprEmitter::EmitElement(BufferId buffer,
@@ -316,17 +323,26 @@ StatusOr<Text> ExprEmitter::EmitLoad(const Load& l) const {
 }
 
 StatusOr<std::string> ExprEmitter::EmitStored(const ExprRef& value, DType t) const {
-  // Rounding is what storing does; a cast to the same type around the value would round twice.
+  // Rounding is what storing does: a cast to the same type around the value needs no widening
+  // again.
   const Cast* cast = As<Cast>(value);
-  if (cast && cast->to == t && IsFloat(t) && IsFloat(cast->arg->type))
-    return EmitStored(cast->arg, t);
-  if (ComputeType(t) != value->type) return EmitStored(MakeCast(t, value), t);
+  if (cast != nullptr && cast->to == t && IsNarrowFloat(t)) {
+    TL_ASSIGN_OR_RETURN(Text x, Emit(cast->arg));
+    return RoundedText(x, t);
+  }
+  if (ComputeType(t) != value->type) {
+    if (IsNarrowFloat(t)) {
+      TL_ASSIGN_OR_RETURN(Text x, Emit(value));
+      return RoundedText(x, t);
+    }
+    return EmitStored(MakeCast(t, value), t);
+  }
   // Elements move between tensors and tiles of one type as they are.
   const Load* load = As<Load>(value);
-  if (load && module_.buffer(load->buffer).dtype == t)
+  if (load != nullptr && module_.buffer(load->buffer).dtype == t)
     return EmitElement(load->buffer, load->index);
   const Select* select = As<Select>(value);
-  if (select && IsFloat(t) && ComputeType(t) == ScalarType::kF32 && t != DType::kF32) {
+  if (select != nullptr && IsNarrowFloat(t)) {
     TL_ASSIGN_OR_RETURN(std::string c, Emit(select->cond, kOrOr));
     TL_ASSIGN_OR_RETURN(std::string yes, EmitStored(select->yes, t));
     TL_ASSIGN_OR_RETURN(std::string no, EmitStored(select->no, t));
@@ -334,7 +350,7 @@ StatusOr<std::string> ExprEmitter::EmitStored(const ExprRef& value, DType t) con
   }
   TL_ASSIGN_OR_RETURN(Text x, Emit(value));
   if (t == DType::kF32 || t == DType::kF64 || t == DType::kI64 || t == DType::kBool) return x.text;
-  if (IsFloat(t)) return absl::StrCat("tl_to_", Suffix(t), "(", x.text, ")");
+  if (IsFloat(t)) return RoundedText(x, t);
   if (t == DType::kI32 && x.type == CType::kI32) return x.text;
   return Converted(x, StorageName(t), CType::kI32).text;
 }

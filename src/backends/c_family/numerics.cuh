@@ -146,8 +146,8 @@ TL_FN double tl_fin(double x) { return x - x == 0.0 ? x : 0.0; }
 TL_FN float tl_sigmoid(float x) { return 1.0f / (1.0f + expf(-x)); }
 TL_FN double tl_sigmoid(double x) { return 1.0 / (1.0 + exp(-x)); }
 
-// ---- Atomic updates of elements of every type. ----
-// What the hardware has no instruction for loops over compare-and-swap of the element's word.
+// ---- Atomic updates. ----
+// What the hardware has no instruction for loops over compare-and-swap of the element's bits.
 template <class W, class T, class F>
 TL_FN void tl_swap_loop(W* p, T*, F f) {
   union Cell { W word; T value; } old, next;
@@ -158,31 +158,14 @@ TL_FN void tl_swap_loop(W* p, T*, F f) {
     seen = atomicCAS(p, old.word, next.word);
   } while (seen != old.word);
 }
-// One byte: swaps the aligned word around it.
-template <class T, class F>
-TL_FN void tl_swap_byte(T* p, F f) {
-  const unsigned long long address = (unsigned long long)p;
-  unsigned* word = (unsigned*)(address & ~3ull);
-  const int shift = (int)(address & 3) * 8;
-  tl_swap_loop(word, word, [=](unsigned w) {
-    union Cell { unsigned char bits; T value; } cell;
-    cell.bits = (unsigned char)(w >> shift);
-    cell.value = f(cell.value);
-    return (w & ~(255u << shift)) | (unsigned)cell.bits << shift;
-  });
-}
 template <class T, class F>
 TL_FN void tl_update(T* p, F f) {
-  if constexpr (sizeof(T) == 1) tl_swap_byte(p, f);
   if constexpr (sizeof(T) == 2) tl_swap_loop((unsigned short*)p, p, f);
   if constexpr (sizeof(T) == 4) tl_swap_loop((unsigned*)p, p, f);
   if constexpr (sizeof(T) == 8) tl_swap_loop((unsigned long long*)p, p, f);
 }
 
 // Integers: the element widens to 64 bits, and the result wraps.
-template <class T> TL_FN void tl_atomic_add(T* p, long long v) {
-  tl_update(p, [=](T x) { return (T)((long long)x + v); });
-}
 template <class T> TL_FN void tl_atomic_max(T* p, long long v) {
   tl_update(p, [=](T x) { return (T)tl_max((long long)x, v); });
 }
@@ -222,8 +205,6 @@ TL_FN void tl_atomic_min(double* p, double v) { tl_update(p, [=](double x) { ret
   }
 TL_NARROW_ATOMICS(tl_f16, tl_to_f16)
 TL_NARROW_ATOMICS(tl_bf16, tl_to_bf16)
-TL_NARROW_ATOMICS(tl_e4m3, tl_to_e4m3)
-TL_NARROW_ATOMICS(tl_e5m2, tl_to_e5m2)
 #undef TL_NARROW_ATOMICS
 
 // ---- The program. ----

@@ -1,0 +1,146 @@
+// What the tests of the CUDA backend share: tile programs taken all the way to CUDA C++, launches
+// made of them, and results compared with the reference interpreter.
+#ifndef TILEJIT_TESTS_UNIT_CUDA_TESTING_H_
+#define TILEJIT_TESTS_UNIT_CUDA_TESTING_H_
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_split.h"
+#include "backends/backend.h"
+#include "backends/c_family/emit.h"
+#include "backends/cuda/dialect.h"
+#include "backends/cuda/targets.h"
+#include "backends/reference/compare.h"
+#include "backends/reference/inputs.h"
+#include "backends/reference/reference.h"
+#include "ir/bind.h"
+#include "ir/host_eval.h"
+#include "ir/syntax.h"
+#include "passes/pipeline.h"
+
+namespace tl::testing {
+
+using Values = std::vector<std::pair<std::string, std::string>>;
+
+// A program and the dims to run it with, one row per run.
+struct CudaCase {
+  std::string name;
+  std::string text;
+  Values values;
+  std::vector<std::vector<int64_t>> dims;
+  std::vector<int64_t> strides;
+};
+
+inline StatusOr<Module> BindText(std::string_view text, const Values& values) {
+  TL_ASSIGN_OR_RETURN(const syntax::Program program, syntax::Parse(text));
+  return Bind(program, BindOptions{.values = values, .target_class = "cuda"});
+}
+
+struct Lowered {
+  Module tile;
+  Module thread;
+  Generated generated;
+};
+
+inline StatusOr<Lowered> LowerText(std::string_view text, const Values& values,
+                                   const Target& target) {
+  TL_ASSIGN_OR_RETURN(Module tile, BindText(text, values));
+  TL_ASSIGN_OR_RETURN(Module thread, Lower(tile, target));
+  TL_ASSIGN_OR_RETURN(Generated generated, EmitC(thread, target, CudaDialect()));
+  return Lowered{std::move(tile), std::move(thread), std::move(generated)};
+}
+
+// The kernels alone, without the prelude.
+inline std::string KernelText(const Generated& generated) {
+  constexpr std::string_view kMark = "// ---- The program. ----\n";
+  const size_t at = generated.source.find(kMark);
+  return at == std::string::npos ? "no mark" : generated.source.substr(at + kMark.size());
+}
+
+inline StatusOr<int64_t> NumBlocks(const Module& module, const Launch& launch,
+                                   const HostArgs& args) {
+  int64_t blocks = 1;
+  for (const GridAxis& axis : launch.axes) {
+    TL_ASSIGN_OR_RETURN(const int64_t n, EvalHost(module, axis.extent, args));
+    blocks *= std::max<int64_t>(n, 0);
+  }
+  return blocks;
+}
+
+// The array of pointers that a launch takes.
+class Params {
+ public:
+  Params(const Module& module, std::vector<void*> pointers, const HostArgs& args)
+      : pointers_(std::move(pointers)) {
+    for (int64_t d : args.dims) ints_.push_back(d);
+    for (int64_t s : args.strides) ints_.push_back(s);
+    const size_t first_scalar = ints_.size();
+    floats_.resize(args.scalars.size());
+    doubles_.resize(args.scalars.size());
+    for (const ScalarValue& s : args.scalars) ints_.push_back(s.i);
+    for (void*& p : pointers_) params_.push_back(&p);
+    for (size_t i = 0; i < first_scalar; ++i) params_.push_back(&ints_[i]);
+    for (size_t i = 0; i < args.scalars.size(); ++i) {
+      floats_[i] = static_cast<float>(args.scalars[i].f);
+      doubles_[i] = args.scalars[i].f;
+      const ScalarType t = module.var(module.scalars[i]).type;
+      params_.push_back(t == ScalarType::kF32   ? static_cast<void*>(&floats_[i])
+                        : t == ScalarType::kF64 ? static_cast<void*>(&doubles_[i])
+                                                : &ints_[first_scalar + i]);
+    }
+  }
+  Params(const Params&) = delete;
+  void** data() { return params_.data(); }
+  int size() const { return static_cast<int>(params_.size()); }
+
+ private:
+  std::vector<void*> pointers_;
+  std::vector<int64_t> ints_;
+  std::vector<float> floats_;
+  std::vector<double> doubles_;
+  std::vector<void*> params_;
+};
+
+// Compares the outputs in host memory with the exact ones.
+inline bool ExpectExact(const Lowered& program, const reference::GeneratedInputs& inputs,
+                        const reference::Outputs& exact) {
+  const Status guards = inputs.CheckGuards(program.tile);
+  EXPECT_TRUE(guards.ok()) << guards;
+  bool ok = guards.ok();
+  for (const reference::Output& out : exact.tensors) {
+    size_t at = 0;
+    while (program.tile.operands[at] != out.id()) ++at;
+    const Buffer& b = program.tile.buffer(out.id());
+    const reference::Comparison c =
+        reference::Compare(out, inputs.operands[at].data(), b.role == BufferRole::kOut);
+    EXPECT_TRUE(c.ok()) << b.name << "+" << c.worst_at << ": " << c.actual << " instead of "
+                        << c.expected << ", bound " << c.bound << "; " << c.mismatches
+                        << " mismatches, " << c.strays << " strays of " << c.compared;
+    ok = ok && c.ok();
+  }
+  return ok;
+}
+
+// Where the tests look for the compiler: TL_CUDA_PATH, TL_WHEEL_PATH and the usual places.
+inline SearchPaths TestPaths() {
+  SearchPaths paths;
+  if (const char* root = std::getenv("TL_CUDA_PATH")) paths.cuda_roots.push_back(root);
+  if (const char* roots = std::getenv("TL_WHEEL_PATH")) {
+    for (std::string_view root : absl::StrSplit(roots, ':')) paths.wheel_roots.emplace_back(root);
+  }
+  if (const char* dirs = std::getenv("PATH")) {
+    for (std::string_view dir : absl::StrSplit(dirs, ':')) paths.program_dirs.emplace_back(dir);
+  }
+  return paths;
+}
+
+}  // namespace tl::testing
+
+#endif  // TILEJIT_TESTS_UNIT_CUDA_TESTING_H_
