@@ -6,6 +6,8 @@ export TL_DEPS_DIR=${TL_DEPS_DIR:-$ROOT/.deps}
 # Where the library looks for a wheel of NVRTC.
 export TL_WHEEL_PATH=${TL_WHEEL_PATH:-$TL_DEPS_DIR/wheels}
 JOBS=${TL_JOBS:-$(nproc)}
+# ccache, where there is one: the same source in another clone or build directory is the same.
+export CCACHE_BASEDIR=${CCACHE_BASEDIR:-$ROOT} CCACHE_NOHASHDIR=1
 
 say() { printf '\n== %s\n' "$*"; }
 die() { printf 'error: %s\n' "$*" >&2; exit 1; }
