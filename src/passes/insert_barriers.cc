@@ -11,30 +11,30 @@ namespace {
 // Accesses since a barrier, one entry a buffer.
 class Accesses {
  public:
-  void Add(BufferId buffer, bool write) {
+  // `own`: element e is touched by nobody but the thread that runs iteration e of a ThreadFor, and
+  // that is the same thread in all of them.
+  void Add(BufferId buffer, bool write, bool own) {
     for (Entry& e : entries_) {
       if (e.buffer == buffer) {
         e.write = e.write || write;
+        e.own = e.own && own;
         return;
       }
     }
-    entries_.push_back({buffer, write});
+    entries_.push_back({buffer, write, own});
   }
   void AddAll(const Accesses& other) {
-    for (const Entry& e : other.entries_) Add(e.buffer, e.write);
+    for (const Entry& e : other.entries_) Add(e.buffer, e.write, e.own);
   }
   void Clear() { entries_.clear(); }
   bool empty() const { return entries_.empty(); }
-  bool Touches(BufferId buffer) const {
-    for (const Entry& e : entries_) {
-      if (e.buffer == buffer) return true;
-    }
-    return false;
-  }
   bool ConflictsWith(const Accesses& other, const Module& module) const {
     for (const Entry& a : entries_) {
       for (const Entry& b : other.entries_) {
-        if ((a.write || b.write) && Overlap(module, a.buffer, b.buffer)) return true;
+        if (!a.write && !b.write) continue;
+        if (a.buffer == b.buffer ? !(a.own && b.own) : Overlap(module, a.buffer, b.buffer)) {
+          return true;
+        }
       }
     }
     return false;
@@ -43,12 +43,11 @@ class Accesses {
  private:
   struct Entry {
     BufferId buffer;
-    bool write;
+    bool write, own;
   };
 
   // Tiles that live one after the other may lie in one place.
   static bool Overlap(const Module& module, BufferId x, BufferId y) {
-    if (x == y) return true;
     const Buffer& a = module.buffer(x);
     const Buffer& b = module.buffer(y);
     if (a.arena_offset < 0 || b.arena_offset < 0) return false;
@@ -140,32 +139,39 @@ class Inserter {
     pending.Clear();
   }
 
-  // What evaluating the statement's own expressions reads.
-  Accesses HeadOf(const Stmt& s) const {
+  // What evaluating the statement's own expressions reads. `own` is the variable of the ThreadFor
+  // around it.
+  Accesses HeadOf(const Stmt& s, VarId own = kNoId) const {
     Accesses a;
     VisitStmtExprs(s, [&](const ExprRef& e) {
       VisitExpr(e, [&](const ExprRef& node) {
-        if (const Load* load = As<Load>(node)) AddShared(a, load->buffer, false);
+        if (const Load* load = As<Load>(node)) AddShared(a, load->buffer, load->index, false, own);
       });
     });
     return a;
   }
 
   Accesses AllOf(const StmtRef& root) const {
+    const ThreadFor* loop = As<ThreadFor>(root);
+    const VarId own = loop ? loop->var : kNoId;
     Accesses a;
-    const Block one{root};
-    VisitStmts(one, [&](const StmtRef& s) {
-      a.AddAll(HeadOf(*s));
-      if (const Store* store = As<Store>(s)) AddShared(a, store->buffer, true);
-      if (const AtomicElement* atomic = As<AtomicElement>(s)) AddShared(a, atomic->buffer, true);
+    VisitStmts({root}, [&](const StmtRef& s) {
+      a.AddAll(HeadOf(*s, own));
+      if (const Store* x = As<Store>(s)) AddShared(a, x->buffer, x->index, true, own);
+      if (const AtomicElement* x = As<AtomicElement>(s)) {
+        AddShared(a, x->buffer, x->index, true, own);
+      }
     });
     return a;
   }
 
   // Local arrays are each thread's own. Slots of a channel are handed over by acquire and release.
-  void AddShared(Accesses& a, BufferId id, bool write) const {
+  void AddShared(Accesses& a, BufferId id, const std::vector<ExprRef>& index, bool write,
+                 VarId own) const {
     const Scope scope = module_.buffer(id).scope;
-    if (scope != Scope::kLocal && scope != Scope::kChannel) a.Add(id, write);
+    if (scope == Scope::kLocal || scope == Scope::kChannel) return;
+    const VarRef* at = As<VarRef>(index[0]);
+    a.Add(id, write, own != kNoId && at && at->var == own);
   }
 
   const Module& module_;

@@ -62,6 +62,9 @@ class DeadCode {
   // Null: drop.
   StmtRef Keep(const StmtRef& s) {
     if (const Let* let = As<Let>(s); let && !used_.contains(let->var)) return nullptr;
+    const auto note = [&](const ExprRef& e) {
+      if (const VarRef* ref = As<VarRef>(e)) used_.insert(ref->var);
+    };
     StmtRef out = s;
     if (const For* loop = As<For>(s)) {
       For copy = *loop;
@@ -79,12 +82,11 @@ class DeadCode {
       out = MakeStmt(std::move(copy), s->span, s->id);
     } else if (const OnFirstThread* first = As<OnFirstThread>(s)) {
       out = MakeStmt(OnFirstThread{first->team, Run(first->body)}, s->span, s->id);
+    } else {
+      // Bodies of other statements stay whole.
+      VisitBlocks(*s, [&](const Block& b) { VisitAllExprs(b, note); });
     }
-    VisitStmtExprs(*out, [&](const ExprRef& e) {
-      VisitExpr(e, [&](const ExprRef& node) {
-        if (const VarRef* ref = As<VarRef>(node)) used_.insert(ref->var);
-      });
-    });
+    VisitStmtExprs(*out, [&](const ExprRef& e) { VisitExpr(e, note); });
     return out;
   }
 

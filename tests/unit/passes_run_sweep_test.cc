@@ -1,5 +1,5 @@
-// Lowered programs against the reference interpreter: every statement of the language, both shapes of
-// code, teams of several sizes, threads in random order with races reported.
+// Lowered programs against the reference interpreter: every statement of the language, both shapes
+// of code, teams of several sizes, threads in random order with races reported.
 #include <cmath>
 #include <cstring>
 #include <random>
@@ -15,6 +15,7 @@
 #include "gtest/gtest.h"
 #include "ir/bind.h"
 #include "ir/unparse.h"
+#include "ir/visit.h"
 #include "passes/pipeline.h"
 #include "tests/unit/thread_eval.h"
 
@@ -37,11 +38,8 @@ struct Shape {
   int threads;  // per group; 0: one for the whole block
 };
 constexpr Shape kShapes[] = {
-    {"nested", false, false, 0},
-    {"nested groups", false, true, 1},
-    {"flat 1", true, true, 1},
-    {"flat 8", true, true, 8},
-    {"flat 5", true, true, 5},
+    {"nested", false, false, 0}, {"nested groups", false, true, 1}, {"flat 1", true, true, 1},
+    {"flat 8", true, true, 8},   {"flat 5", true, true, 5},
 };
 
 Target TargetOf(const Shape& shape) {
@@ -72,8 +70,8 @@ void FillRandom(const Buffer& b, std::vector<char>& bytes, std::mt19937& rng) {
 StatusOr<Memory> MakeMemory(const Module& m, const HostArgs& args, uint64_t seed) {
   std::mt19937 rng(seed);
   Memory mem;
-  for (const auto& [list, out] : {std::pair(&m.operands, &mem.operands),
-                                  std::pair(&m.workspaces, &mem.workspaces)}) {
+  for (const auto& [list, out] :
+       {std::pair(&m.operands, &mem.operands), std::pair(&m.workspaces, &mem.workspaces)}) {
     for (BufferId id : *list) {
       TL_ASSIGN_OR_RETURN(const int64_t n, EvalHost(m, StorageSize(m, id), args));
       out->emplace_back(n * SizeOf(m.buffer(id).dtype), '\x55');
@@ -188,7 +186,8 @@ kernel k(M: dim, N: dim) {
 
 TEST(PassesRun, CopiesOutsideOnBothSides) {
   CheckAll({
-      {"shifted", R"(
+      {"shifted",
+       R"(
 kernel k(N: dim) {
   in X: tensor<f32>[N, N] out Y: tensor<f32>[N, 12] inout Z: tensor<f32>[N, N]
   launch m in N {
@@ -198,8 +197,11 @@ kernel k(N: dim) {
     fill x, 7
     copy x -> Z[m:, 3:]
   }
-})", {}, {7}},
-      {"negative columns", R"(
+})",
+       {},
+       {7}},
+      {"negative columns",
+       R"(
 kernel k(N: dim) {
   in X: tensor<f32>[N, N] out Y: tensor<f32>[N, 12]
   launch m in N {
@@ -207,8 +209,11 @@ kernel k(N: dim) {
     copy X[m, 2 - m:] -> x
     copy x -> Y[m, 0]
   }
-})", {}, {9}},
-      {"rows", R"(
+})",
+       {},
+       {9}},
+      {"rows",
+       R"(
 kernel k(N: dim) {
   in X: tensor<f32>[N, N], r: i32 out Y: tensor<f32>[8, 8], Z: tensor<f32>[8, 8]
   inout W: tensor<f32>[8, 8]
@@ -220,8 +225,11 @@ kernel k(N: dim) {
     copy x -> Z[0, 0]
     copy x -> W[0, 0] rows=r-1
   }
-})", {}, {6}},
-      {"transposed in", R"(
+})",
+       {},
+       {6}},
+      {"transposed in",
+       R"(
 kernel k(M: dim, N: dim) {
   in X: tensor<bf16>[M, N] out Y: tensor<f32>[N, M]
   launch m in ceildiv(M, 4), n in ceildiv(N, 8) {
@@ -229,14 +237,17 @@ kernel k(M: dim, N: dim) {
     copy X[m*4, n*8] -> x transpose
     copy x -> Y[n*8, m*4]
   }
-})", {}, {9, 13}},
+})",
+       {},
+       {9, 13}},
   });
 }
 
 TEST(PassesRun, Conversions) {
   for (const char* from : {"i8", "u8", "i32", "f16", "bf16", "f32", "f64", "e4m3"}) {
     for (const char* to : {"i8", "u8", "i32", "i64", "f16", "bf16", "f32", "f64", "e5m2"}) {
-      CheckProgram({"convert", R"(
+      CheckProgram({"convert",
+                    R"(
 kernel k(; s: dtype, t: dtype) {
   in X: tensor<s>[13] out Y: tensor<t>[13]
   launch m in 2 {
@@ -244,14 +255,17 @@ kernel k(; s: dtype, t: dtype) {
     copy X[m*8] -> x
     copy x -> Y[m*8]
   }
-})", {{"s", from}, {"t", to}}, {}});
+})",
+                    {{"s", from}, {"t", to}},
+                    {}});
     }
   }
 }
 
 TEST(PassesRun, CopiesOfOtherKinds) {
   CheckAll({
-      {"gather", R"(
+      {"gather",
+       R"(
 kernel k(N: dim) {
   in X: tensor<f32>[16, N], P: tensor<i32>[N] out Y: tensor<f32>[N, 8]
   launch m in N {
@@ -261,8 +275,11 @@ kernel k(N: dim) {
     copy X[i[0] + i[1], 0:] -> x
     copy x -> Y[m, 0]
   }
-})", {}, {7}},
-      {"views and tiles", R"(
+})",
+       {},
+       {7}},
+      {"views and tiles",
+       R"(
 kernel k() {
   in X: tensor<f32>[8, 8] out Y: tensor<f32>[8, 8], Z: tensor<f32>[8, 8]
   launch m in 1 {
@@ -279,8 +296,11 @@ kernel k() {
     copy x -> x transpose
     copy x -> Z[0, 0]
   }
-})", {}, {}},
-      {"strides", R"(
+})",
+       {},
+       {}},
+      {"strides",
+       R"(
 kernel k(M: dim, N: dim) {
   in X: tensor<f32>[M, N] strides[?, 1] out Y: tensor<f32>[M, N] strides[1, ?]
   launch m in M {
@@ -290,8 +310,11 @@ kernel k(M: dim, N: dim) {
       copy x -> Y[m, n*8]
     }
   }
-})", {}, {6, 21}},
-      {"prepacked", R"(
+})",
+       {},
+       {6, 21}},
+      {"prepacked",
+       R"(
 kernel k(M: dim, N: dim) {
   in X: tensor<f16>[2, M, N] prepacked[4, 8] out Y: tensor<f16>[2, M, N]
   launch m in ceildiv(M, 4), n in ceildiv(N, 8), b in 2 {
@@ -299,8 +322,11 @@ kernel k(M: dim, N: dim) {
     copy X[b, m*4, n*8] -> x
     copy x -> Y[b, m*4, n*8]
   }
-})", {}, {9, 19}},
-      {"rank 3", R"(
+})",
+       {},
+       {9, 19}},
+      {"rank 3",
+       R"(
 kernel k(A: dim, B: dim, C: dim) {
   in X: tensor<f32>[A, B, C] out Y: tensor<f32>[A, B, C]
   launch a in ceildiv(A, 2), c in ceildiv(C, 4) {
@@ -311,13 +337,16 @@ kernel k(A: dim, B: dim, C: dim) {
       copy x -> Y[a*2:, b*3:, c*4:]
     }
   }
-})", {}, {3, 5, 6}},
+})",
+       {},
+       {3, 5, 6}},
   });
 }
 
 TEST(PassesRun, Parallel) {
   CheckAll({
-      {"element operations", R"(
+      {"element operations",
+       R"(
 kernel k(M: dim, N: dim) {
   in X: tensor<f32>[M, N], s: f32, c: i32 out Y: tensor<f32>[M, N]
   launch m in ceildiv(M, 4) {
@@ -339,8 +368,11 @@ kernel k(M: dim, N: dim) {
     copy x -> Y[m*4, 0]
     parallel i, j in [4, 2] { if m*4 + i < M and j < N { Y[m*4 + i, j] = x[i, j] + y[3 - i] } }
   }
-})", {}, {10, 11}},
-      {"uniform reads of tiles", R"(
+})",
+       {},
+       {10, 11}},
+      {"uniform reads of tiles",
+       R"(
 kernel k(N: dim) {
   in X: tensor<i32>[N] out Y: tensor<i32>[N]
   launch m in ceildiv(N, 8) {
@@ -360,8 +392,11 @@ kernel k(N: dim) {
     parallel j in 8 { x[j] += l[1] }
     copy x -> Y[m*8]
   }
-})", {}, {19}},
-      {"order within loops", R"(
+})",
+       {},
+       {19}},
+      {"order within loops",
+       R"(
 kernel k(N: dim) {
   in X: tensor<f32>[N] out Y: tensor<f32>[N]
   launch m in 1 {
@@ -375,8 +410,11 @@ kernel k(N: dim) {
     }
     copy a -> Y[0:]
   }
-})", {}, {16}},
-      {"atomics", R"(
+})",
+       {},
+       {16}},
+      {"atomics",
+       R"(
 kernel k(N: dim) {
   in X: tensor<f32>[N] inout Y: tensor<f32>[6], Z: tensor<i32>[4], W: tensor<i32>[4]
   launch m in ceildiv(N, 8) {
@@ -386,7 +424,9 @@ kernel k(N: dim) {
     atomic_max x -> Y[1:]
     parallel i in 8 { atomic_add i -> Z[i % 4]  atomic_min i -> W[i / 2] }
   }
-})", {}, {19}},
+})",
+       {},
+       {19}},
   });
 }
 
@@ -414,14 +454,16 @@ kernel k(M: dim, N: dim, K: dim; ta: bool, tb: bool, t: dtype, c: dtype, bm: int
   };
   for (const char* ta : {"false", "true"}) {
     for (const char* tb : {"false", "true"}) {
-      for (const auto& [t, c] : {std::pair("bf16", "f32"), {"f32", "f32"}, {"i8", "i32"}, {"f64", "f64"}}) {
+      for (const auto& [t, c] :
+           {std::pair("bf16", "f32"), {"f32", "f32"}, {"i8", "i32"}, {"f64", "f64"}}) {
         check({{"ta", ta}, {"tb", tb}, {"t", t}, {"c", c}, {"bm", "8"}, {"bn", "12"}, {"bk", "5"}},
               {11, 14, 13});
       }
     }
   }
   const Values plain{{"ta", "false"}, {"tb", "true"}, {"t", "f16"}, {"c", "f32"}};
-  for (const auto& [bm, bn, bk] : {std::tuple("1", "1", "1"), {"5", "7", "3"}, {"16", "16", "16"}}) {
+  for (const auto& [bm, bn, bk] :
+       {std::tuple("1", "1", "1"), {"5", "7", "3"}, {"16", "16", "16"}}) {
     Values v = plain;
     v.insert(v.end(), {{"bm", bm}, {"bn", bn}, {"bk", bk}});
     for (const auto& [m, n, k] : {std::tuple(1, 1, 1), {5, 9, 0}, {0, 4, 4}, {7, 17, 9}}) {
@@ -431,7 +473,8 @@ kernel k(M: dim, N: dim, K: dim; ta: bool, tb: bool, t: dtype, c: dtype, bm: int
 }
 
 TEST(PassesRun, GemmOfViews) {
-  CheckAll({{"views", R"(
+  CheckAll({{"views",
+             R"(
 kernel k() {
   in X: tensor<f32>[8, 8] out Y: tensor<f32>[4, 4], Z: tensor<f32>[8, 8]
   launch m in 1 {
@@ -448,7 +491,9 @@ kernel k() {
     fill d, 5
     copy x -> Z[0, 0]
   }
-})", {}, {}}});
+})",
+             {},
+             {}}});
 }
 
 TEST(PassesRun, Reduce) {
@@ -468,7 +513,12 @@ kernel k() {
     reduce_OP x -> y dim=DIM CLEAR
     copy y -> Y[0, 0]
   }
-})", {{"OP", op}, {"DIM", dim}, {"CLEAR", clear}, {"REST", rest}, {"<T>", absl::StrCat("<", t, ">")}});
+})",
+                                                       {{"OP", op},
+                                                        {"DIM", dim},
+                                                        {"CLEAR", clear},
+                                                        {"REST", rest},
+                                                        {"<T>", absl::StrCat("<", t, ">")}});
           CheckProgram({op, text, {}, {}});
         }
       }
@@ -479,7 +529,8 @@ kernel k() {
 TEST(PassesRun, LongReductions) {
   for (const char* n : {"1", "31", "32", "160", "229"}) {
     CheckAll({
-        {"whole line", R"(
+        {"whole line",
+         R"(
 kernel k(; n: int) {
   in X: tensor<f32>[n] out Y: tensor<f32>[4], I: tensor<i32>[1], A: tensor<bool>[2]
   launch m in 1 {
@@ -506,8 +557,11 @@ kernel k(; n: int) {
     reduce_all p -> q clear
     copy q -> A[1:]
   }
-})", {{"n", n}}, {}},
-        {"rows", R"(
+})",
+         {{"n", n}},
+         {}},
+        {"rows",
+         R"(
 kernel k(; n: int) {
   in X: tensor<bf16>[3, n] out Y: tensor<f32>[3], Z: tensor<f32>[3, n], W: tensor<f32>[n]
   launch m in 1 {
@@ -525,7 +579,9 @@ kernel k(; n: int) {
     copy c -> W[0]
     parallel i in 3 { Y[i] = s[i] }
   }
-})", {{"n", n}}, {}},
+})",
+         {{"n", n}},
+         {}},
     });
   }
 }
@@ -533,7 +589,8 @@ kernel k(; n: int) {
 TEST(PassesRun, Scans) {
   for (const char* flags : {"", "reverse"}) {
     for (const char* dim : {"0", "1"}) {
-      CheckProgram({"cumsum", absl::StrReplaceAll(R"(
+      CheckProgram({"cumsum",
+                    absl::StrReplaceAll(R"(
 kernel k() {
   in X: tensor<f32>[5, 9] out Y: tensor<f32>[5, 9], Z: tensor<i32>[9], W: tensor<f32>[9]
   launch m in 1 {
@@ -551,7 +608,10 @@ kernel k() {
     cumsum w -> w dim=0 FLAGS
     copy w -> W[0]
   }
-})", {{"DIM", dim}, {"FLAGS", flags}}), {}, {}});
+})",
+                                        {{"DIM", dim}, {"FLAGS", flags}}),
+                    {},
+                    {}});
     }
   }
 }
@@ -606,7 +666,8 @@ kernel k(N: dim; k1: int, k2: int, down: bool) {
 }
 
 TEST(PassesRun, LagInNestedLoops) {
-  CheckAll({{"nested", R"(
+  CheckAll({{"nested",
+             R"(
 kernel k(N: dim) {
   in X: tensor<f32>[N, 4], Y: tensor<f32>[N, 4] out Z: tensor<f32>[N, 4]
   launch m in 1 {
@@ -626,12 +687,15 @@ kernel k(N: dim) {
       }
     }
   }
-})", {}, {5}}});
+})",
+             {},
+             {5}}});
 }
 
 TEST(PassesRun, Groups) {
   CheckAll({
-      {"private fragments", R"(
+      {"private fragments",
+       R"(
 kernel k(N: dim) {
   in X: tensor<f32>[N] out Y: tensor<f32>[N], Z: tensor<f32>[N]
   launch m in ceildiv(N, 16) groups=2 {
@@ -652,8 +716,11 @@ kernel k(N: dim) {
     parallel i in 16 { y[i] = x[15 - i] }
     copy y -> Y[m*16]
   }
-})", {}, {40}},
-      {"channels", R"(
+})",
+       {},
+       {40}},
+      {"channels",
+       R"(
 kernel k(N: dim) {
   in X: tensor<f32>[N, 8] out Y: tensor<f32>[N, 8], S: tensor<f32>[8]
   launch m in 1 groups=2 {
@@ -685,7 +752,9 @@ kernel k(N: dim) {
       }
     }
   }
-})", {}, {9}},
+})",
+       {},
+       {9}},
   });
 }
 
@@ -761,6 +830,114 @@ kernel attention(Sq: dim, Sk: dim; causal: bool) {
     for (const auto& [sq, sk] : {std::pair(4, 5), {9, 13}, {7, 3}, {3, 0}}) {
       CheckProgram({"attention", kText, {{"causal", causal}}, {sq, sk}, 1e-4});
     }
+  }
+}
+
+// ---- Every barrier is needed
+
+// Leaves out barrier number `which`, counted in program order.
+class WithoutBarrier : public StmtMapper {
+ public:
+  explicit WithoutBarrier(int which) : left_(which) {}
+
+  Block MapBlock(const Block& b) override {
+    Block out;
+    for (const StmtRef& s : b) {
+      const bool drop = As<Barrier>(s) && left_-- == 0;
+      if (!drop) out.push_back(MapStmt(s));
+    }
+    return out;
+  }
+
+ private:
+  int left_;
+};
+
+int CountBarriers(const Module& m) {
+  int n = 0;
+  for (const Launch& launch : m.launches) {
+    VisitStmts(launch.body, [&](const StmtRef& s) { n += As<Barrier>(s) != nullptr; });
+  }
+  return n;
+}
+
+TEST(PassesRun, LeavingOutABarrierIsARace) {
+  const Program programs[] = {
+      {"gemm",
+       R"(
+kernel k(M: dim, N: dim, K: dim) {
+  in A: tensor<f32>[M, K], B: tensor<f32>[K, N] out C: tensor<f32>[M, N]
+  launch m in 1 {
+    a = alloc_shared<f32>[8, 4]
+    b = alloc_shared<f32>[4, 8]
+    c = alloc_fragment<f32>[8, 8]
+    clear c
+    for q in ceildiv(K, 4) {
+      copy A[0:, q*4:] -> a
+      copy B[q*4:, 0:] -> b
+      gemm a, b -> c
+    }
+    copy c -> C[0, 0]
+  }
+})",
+       {},
+       {8, 8, 12}},
+      {"softmax",
+       R"(
+kernel k(M: dim, N: dim) {
+  in X: tensor<f32>[M, N] out Y: tensor<f32>[M, N]
+  launch m in 1 {
+    x = alloc_fragment<f32>[3, 40]
+    mx = alloc_fragment<f32>[3]
+    l = alloc_fragment<f32>[3]
+    copy X[0:, 0:] -> x
+    reduce_max x -> mx dim=1 clear
+    parallel r, c in [3, 40] { x[r, c] = exp2(x[r, c] - mx[r]) }
+    reduce_sum x -> l dim=1 clear
+    parallel r, c in [3, 40] { x[r, c] = x[r, c] / l[r] }
+    copy x -> Y[0, 0]
+  }
+})",
+       {},
+       {3, 40}},
+      {"groups",
+       R"(
+kernel k(N: dim) {
+  in X: tensor<f32>[N] out Y: tensor<f32>[N]
+  launch m in 1 groups=2 {
+    x = alloc_shared<f32>[16]
+    copy X[0] -> x
+    on g in 2 {
+      a = alloc_fragment<f32>[8]
+      parallel i in 8 { a[i] = x[g*8 + 7 - i] }
+      parallel i in 8 { x[g*8 + i] = a[7 - i] }
+    }
+    parallel i in 16 { Y[i] = x[15 - i] }
+  }
+})",
+       {},
+       {16}},
+  };
+  for (const Program& p : programs) {
+    SCOPED_TRACE(p.name);
+    const StatusOr<Module> m = BindText(absl::StrCat("tl 1.0\n", p.text), p.values);
+    ASSERT_TRUE(m.ok()) << m.status();
+    const StatusOr<Module> lowered = Lower(*m, TargetOf(kShapes[3]));
+    ASSERT_TRUE(lowered.ok()) << lowered.status();
+    testing::ThreadEvalArgs args;
+    args.dims = p.dims;
+    int unneeded = 0;
+    const int barriers = CountBarriers(*lowered);
+    EXPECT_GT(barriers, 1);
+    for (int i = 0; i < barriers; ++i) {
+      Module broken = *lowered;
+      broken.launches[0].body = WithoutBarrier(i).MapBlock(broken.launches[0].body);
+      Memory memory = *MakeMemory(*m, {args.dims, {}, {}}, 1);
+      args.operands = Pointers(memory.operands);
+      const std::string error = testing::ThreadEval(broken, args, kShapes[3].threads, 1).Run();
+      if (error.empty()) ++unneeded;
+    }
+    EXPECT_EQ(unneeded, 0) << "of " << barriers << "\n" << ToText(*lowered);
   }
 }
 
