@@ -1,5 +1,5 @@
-// Runs code of level Thread on the host, for tests of the passes: every thread of a block is a fiber,
-// which of them runs next is random, and accesses that no barrier orders are reported.
+// Runs code of level Thread on the host, for tests of the passes: every thread of a block is a
+// fiber, which of them runs next is random, and accesses that no barrier orders are reported.
 //
 // On-chip memory starts as NaNs; every access is checked against its buffer's storage.
 #ifndef TILEJIT_TESTS_UNIT_THREAD_EVAL_H_
@@ -249,9 +249,10 @@ class ThreadEval {
   char* At(BufferId id, int64_t offset, bool write, bool atomic = false) {
     const Buffer& b = m_.buffer(id);
     const int64_t size = SizeOf(b.dtype);
-    const int64_t count = b.scope == Scope::kGlobal ? memory_[id].elements
-                                                    : b.num_elements() * std::max<int64_t>(
-                                                          b.scope == Scope::kChannel ? b.depth : 1, 1);
+    const int64_t count =
+        b.scope == Scope::kGlobal
+            ? memory_[id].elements
+            : b.num_elements() * std::max<int64_t>(b.scope == Scope::kChannel ? b.depth : 1, 1);
     if (offset < 0 || offset >= count) {
       Fail(absl::StrCat("'", b.name, "' has ", count, " elements, accessed is ", offset));
       return nullptr;
@@ -412,9 +413,7 @@ class ThreadEval {
   int TeamSize(Team team) const {
     return team == Team::kGroup ? group_size_ : static_cast<int>(fibers_.size());
   }
-  int Rank(Team team) const {
-    return team == Team::kGroup ? cur_->id % group_size_ : cur_->id;
-  }
+  int Rank(Team team) const { return team == Team::kGroup ? cur_->id % group_size_ : cur_->id; }
 
   void Exec(const Block& block) {
     for (const StmtRef& s : block) {
