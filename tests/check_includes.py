@@ -20,6 +20,7 @@ ROOMS = {
     "src/backends/hip": ["base/", "layout/", "ir/", "backends/backend.h", "backends/c_family/"],
     "src/backends/emulate": ["base/", "layout/", "ir/", "backends/backend.h"],
     "src/backends/cpu": ["base/", "layout/", "ir/", "backends/backend.h", "backends/host_session.h"],
+    "src/backends/emulate": ["base/", "layout/", "ir/", "backends/backend.h", "backends/c_family/"],
     "src/tuner": ["base/"],
     "cache": ["base/"],
     "src/service": ["base/", "layout/", "ir/", "passes/", "backends/", "cache/", "tuner/"],
