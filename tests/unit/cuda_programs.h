@@ -28,14 +28,25 @@ inline std::vector<CudaCase> FamilyPrograms() {
       {"add_e5m2", add, {{"t", "e5m2"}, {"block", "512"}}, {{700}}},
       {"add_i32", add, {{"t", "i32"}, {"block", "512"}}, {{700}}},
       {"gemm_bf16_nt", gemm, {{"bm", "16"}, {"bn", "32"}}, {{33, 20, 50}, {1, 1, 1}, {16, 32, 0}}},
-      {"gemm_f16_tn", gemm,
-       {{"t", "f16"}, {"ta", "true"}, {"tb", "false"}, {"bm", "16"}, {"bn", "32"}, {"bias", "true"},
+      {"gemm_f16_tn",
+       gemm,
+       {{"t", "f16"},
+        {"ta", "true"},
+        {"tb", "false"},
+        {"bm", "16"},
+        {"bn", "32"},
+        {"bias", "true"},
         {"act", "gelu"}},
        {{33, 20, 50}}},
-      {"gemm_f64", gemm, {{"t", "f64"}, {"bm", "16"}, {"bn", "32"}, {"act", "gelu_tanh"}}, {{17, 9, 40}}},
+      {"gemm_f64",
+       gemm,
+       {{"t", "f64"}, {"bm", "16"}, {"bn", "32"}, {"act", "gelu_tanh"}},
+       {{17, 9, 40}}},
       {"gemm_i8", gemm, {{"t", "i8"}, {"bm", "16"}, {"bn", "32"}, {"act", "relu"}}, {{17, 40, 33}}},
-      {"gemm_e4m3", gemm,
-       {{"t", "e4m3"}, {"tc", "bf16"}, {"bm", "16"}, {"bn", "32"}, {"act", "silu"}}, {{17, 9, 40}}},
+      {"gemm_e4m3",
+       gemm,
+       {{"t", "e4m3"}, {"tc", "bf16"}, {"bm", "16"}, {"bn", "32"}, {"act", "silu"}},
+       {{17, 9, 40}}},
       {"softmax_bf16", softmax, {{"bm", "4"}, {"bn", "128"}}, {{9, 300}, {1, 1}, {4, 128}}},
       {"softmax_f64", softmax, {{"t", "f64"}, {"bm", "1"}, {"bn", "128"}}, {{3, 229}}},
   };
@@ -43,7 +54,8 @@ inline std::vector<CudaCase> FamilyPrograms() {
 
 inline std::vector<CudaCase> SmallPrograms() {
   return {
-      {"maths", R"(tl 1.0
+      {"maths",
+       R"(tl 1.0
 kernel k(N: dim; t: dtype) {
   in X: tensor<t>[N], s: f32, c: i32 out Y: tensor<t>[N, 20]
   launch m in ceildiv(N, 32) {
@@ -62,8 +74,11 @@ kernel k(N: dim; t: dtype) {
       }
     }
   }
-})", {{"t", "f32"}}, {{70}}},
-      {"ints", R"(tl 1.0
+})",
+       {{"t", "f32"}},
+       {{70}}},
+      {"ints",
+       R"(tl 1.0
 kernel k(N: dim) {
   in X: tensor<i32>[N], P: tensor<i64>[N], U: tensor<u8>[N], c: i32
   out Y: tensor<i64>[N, 14]
@@ -78,8 +93,11 @@ kernel k(N: dim) {
       Y[m, 13] = x << u
     }
   }
-})", {}, {{50}}},
-      {"conversions", R"(tl 1.0
+})",
+       {},
+       {{50}}},
+      {"conversions",
+       R"(tl 1.0
 kernel k(N: dim) {
   in X: tensor<f64>[N], I: tensor<i64>[N]
   out A: tensor<f16>[N, 2], B: tensor<bf16>[N, 2], C: tensor<e4m3>[N, 2], D: tensor<e5m2>[N, 2],
@@ -100,8 +118,11 @@ kernel k(N: dim) {
       O[m, 1] = f32(i)
     }
   }
-})", {}, {{200}}},
-      {"reductions", R"(tl 1.0
+})",
+       {},
+       {{200}}},
+      {"reductions",
+       R"(tl 1.0
 kernel k(; n: int, t: dtype) {
   in X: tensor<t>[3, n] out Y: tensor<f32>[3], Z: tensor<t>[3, n], I: tensor<i32>[3], B: tensor<bool>[3]
   launch m in 1 {
@@ -120,8 +141,11 @@ kernel k(; n: int, t: dtype) {
     cumsum f -> f dim=1 reverse
     copy f -> Z[0, 0]
   }
-})", {{"n", "229"}, {"t", "f16"}}, {{}}},
-      {"atomics", R"(tl 1.0
+})",
+       {{"n", "229"}, {"t", "f16"}},
+       {{}}},
+      {"atomics",
+       R"(tl 1.0
 kernel k(N: dim; t: dtype) {
   in X: tensor<f32>[N] inout Y: tensor<t>[6], Z: tensor<i32>[4], W: tensor<i32>[4], V: tensor<t>[6]
   init X = uniform(0, 1)
@@ -132,8 +156,11 @@ kernel k(N: dim; t: dtype) {
     atomic_max x -> V[1:]
     parallel i in 8 { atomic_add i -> Z[i % 4]  atomic_min i -> W[i / 2] }
   }
-})", {{"t", "f32"}}, {{19}}},
-      {"narrow_atomics", R"(tl 1.0
+})",
+       {{"t", "f32"}},
+       {{19}}},
+      {"narrow_atomics",
+       R"(tl 1.0
 kernel k(N: dim) {
   in X: tensor<f32>[N] inout A: tensor<f16>[6], B: tensor<bf16>[6], D: tensor<f64>[6],
      E: tensor<i64>[6], F: tensor<u32>[6]
@@ -147,8 +174,11 @@ kernel k(N: dim) {
       }
     }
   }
-})", {}, {{29}}},
-      {"groups", R"(tl 1.0
+})",
+       {},
+       {{29}}},
+      {"groups",
+       R"(tl 1.0
 kernel k(N: dim) {
   in X: tensor<f32>[N, 64] out Y: tensor<f32>[N, 64]
   launch m in ceildiv(N, 8) groups=2 threads=128 {
@@ -160,8 +190,11 @@ kernel k(N: dim) {
       copy x -> Y[m*8 + g*4:, 0:]
     }
   }
-})", {}, {{21}}},
-      {"mutables", R"(tl 1.0
+})",
+       {},
+       {{21}}},
+      {"mutables",
+       R"(tl 1.0
 kernel k(N: dim) {
   in X: tensor<i32>[N] out Y: tensor<i32>[N], Z: tensor<f32>[N]
   launch m in ceildiv(N, 8) {
@@ -179,8 +212,11 @@ kernel k(N: dim) {
     copy x -> Y[m*8]
     copy z -> Z[m*8]
   }
-})", {}, {{21}}},
-      {"strides", R"(tl 1.0
+})",
+       {},
+       {{21}}},
+      {"strides",
+       R"(tl 1.0
 kernel k(M: dim, N: dim) {
   in X: tensor<f32>[M, N] strides[?, 1] out Y: tensor<f32>[M, N] strides[1, ?]
   launch m in M {
@@ -190,8 +226,12 @@ kernel k(M: dim, N: dim) {
       copy x -> Y[m, n*8]
     }
   }
-})", {}, {{6, 21}}, {40, 40}},
-      {"two_launches", R"(tl 1.0
+})",
+       {},
+       {{6, 21}},
+       {40, 40}},
+      {"two_launches",
+       R"(tl 1.0
 kernel k(N: dim) {
   in X: tensor<f32>[N] out Y: tensor<f32>[1] workspace W: tensor<f32>[ceildiv(N, 64)]
   launch m in ceildiv(N, 64) {
@@ -205,8 +245,11 @@ kernel k(N: dim) {
     for i in ceildiv(N, 64) { s += W[i] }
     parallel i in 1 { Y[i] = s }
   }
-})", {}, {{1000}}},
-      {"split", R"(tl 1.0
+})",
+       {},
+       {{1000}}},
+      {"split",
+       R"(tl 1.0
 kernel k(B: dim) {
   in X: tensor<f32>[B, 40], len: tensor<i32>[B] out Y: tensor<f32>[B]
   workspace W: tensor<f32>[B + 5]
@@ -221,7 +264,9 @@ kernel k(B: dim) {
     serial p in parts(b) { s += W[p] }
     parallel q in 1 { Y[b] = s }
   }
-})", {}, {{7}}},
+})",
+       {},
+       {{7}}},
   };
 }
 
