@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <iterator>
@@ -110,8 +111,8 @@ void Resolve(Program& program) {
     return;
   }
   std::ifstream in(program.name, std::ios::binary);
-  // A directory opens, but its first read fails.
-  if (in) program.source = ReadAll(in);
+  // A directory opens, and reading it throws.
+  if (in && !std::filesystem::is_directory(program.name)) program.source = ReadAll(in);
   if (!in || program.source.empty()) {
     throw UsageError("'" + program.name +
                      "' is neither a readable file nor a family; families:" + FamilyList());

@@ -1,0 +1,102 @@
+#!/usr/bin/env bash
+# The command line from outside: what it prints, what it exits with, what a second process is spared.
+#   commands_test.sh BUILD_DIR
+set -uo pipefail
+TL=$1/bin/tl
+[ -x "$TL" ] || exit 77
+WORK=$(mktemp -d)
+trap 'rm -rf "$WORK"' EXIT
+export TL_CACHE_DIR=$WORK/cache
+cd "$WORK" || exit 1
+failures=0
+
+# expect CODE PATTERN ARGUMENTS...: exit code, and a line of output (both streams) like PATTERN, if
+# that is not empty.
+expect() {
+  local code=$1 pattern=$2 rc=0
+  shift 2
+  "$TL" "$@" >out 2>&1 </dev/null || rc=$?
+  if [ "$rc" != "$code" ] || { [ "$pattern" ] && ! grep -qE -- "$pattern" out; }; then
+    failures=$((failures + 1))
+    printf 'tl %s: exit %s, expected %s and /%s/; printed:\n' "$*" "$rc" "$code" "$pattern"
+    cat out
+  fi
+}
+
+printf 'tl 1.0\nkernel twice(N: dim) {\n  in X: tensor<f32>[N]\n  out Y: tensor<f32>[N]\n' >good.tl
+cp good.tl bad.tl
+cat >>good.tl <<'END'
+  launch n in ceildiv(N, 64) {
+    x = alloc_fragment<f32>[64]
+    copy X[n*64] -> x
+    parallel i in 64 { x[i] = 2.0 * x[i] }
+    copy x -> Y[n*64]
+  }
+}
+END
+printf '  launch n in N {\n\tcopy Z[n] -> Y[n]\n  }\n}\n' >>bad.tl
+
+# Help, with examples, for every command.
+expect 0 'Exit code' --help
+expect 0 '^tl [0-9]+\.' --version
+for command in devices families compile check bench cache 'cache stats'; do
+  expect 0 'Examples:' $command --help
+done
+
+# Devices and families.
+expect 0 'reference interpreter' devices
+expect 0 '"backend": "reference"' devices --json
+expect 0 '^gemm ' families
+expect 0 'out C: tensor' families gemm
+expect 0 '^tl 1.0' families gemm --source
+expect 2 "no family 'gem'" families gem
+
+# Wrong usage is 2.
+expect 2 'INVALID_ARGUMENT' no-such-command
+expect 2 'PROGRAM is required' check
+expect 2 'NAME=VALUE' check gemm -p M
+expect 2 'given twice' check gemm -p M=1 -p M=2
+expect 2 'from 0 up' check gemm --dim M=-1
+expect 2 'its dynamic dims are N' check vector_add --dim Q=1 --backend reference
+expect 2 'neither a readable file nor a family' check missing.tl
+expect 2 'neither a readable file nor a family' check .
+expect 2 'has no ptx' compile good.tl --target reference --emit ptx
+expect 2 "cannot write" compile good.tl --target reference --emit ir -o no/such/dir
+
+# Anything else that fails is 3, and points into the program.
+expect 3 "^error: INVALID_ARGUMENT: .*'Z'" compile bad.tl --target reference
+expect 3 '^bad.tl:6:7$' compile bad.tl --target reference
+expect 3 "no parameter 'q'" compile gemm -p q=1
+expect 3 "'x' is no dtype" compile gemm -p t=x
+expect 3 'UNAVAILABLE' check gemm --backend hip
+[ "$("$TL" compile bad.tl --target reference 2>&1 | tail -n 1)" = $'    | \t     ^~~~' ] ||
+  { failures=$((failures + 1)); echo 'the mark is not below the name:'; cat out; }
+
+# Texts and files.
+expect 0 'kernel twice' compile good.tl --target reference --emit ir
+expect 0 'in X: f32\[N\]' compile good.tl --target reference
+expect 0 '"backend"' compile good.tl --target reference --emit report
+expect 0 '' compile good.tl --target reference --emit ir -o program.tl
+expect 0 'PASS' check program.tl --backend reference --dim N=100
+
+# Checks.
+expect 0 'default taken' check good.tl --backend reference
+expect 0 '"pass": true' check good.tl --backend reference --dim N=1000 --json
+for n in 0 1 129; do
+  expect 0 'PASS' check gemm --backend reference -p M=$n -p N=72 --dim K=40 --seed 3
+done
+
+if "$TL" devices | grep -q ' cpu '; then
+  expect 0 'PASS' check gemm --backend cpu -p M=129 -p N=72 -p K=40
+  expect 0 'GB/s.*TFLOP/s' bench gemm --backend cpu -p M=64 -p N=64 --dim K=64 --flops '2*M*N*K'
+  expect 2 'product of numbers and dims' bench gemm --backend cpu --dim M=64 --flops 'M+N'
+  expect 0 '"median_us"' bench good.tl --backend cpu --dim N=1000 --json
+  # The first process compiles, the second takes the kernel from the store.
+  expect 0 '"compiles": 1' compile vector_add -p t=f16 --target cpu --stats
+  expect 0 '"hits": 1' compile vector_add -p t=f16 --target cpu --stats
+  expect 0 '"compiles": 0' compile vector_add -p t=f16 --target cpu --stats
+  expect 0 '"entries": [1-9]' cache stats --json
+fi
+
+[ "$failures" = 0 ] || { echo "$failures failures"; exit 1; }
+echo "all as expected"
