@@ -3,18 +3,21 @@
 #ifndef TILEJIT_TESTS_UNIT_CUDA_PROGRAMS_H_
 #define TILEJIT_TESTS_UNIT_CUDA_PROGRAMS_H_
 
-#include <fstream>
-#include <iterator>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "service/families.h"
 #include "tests/unit/cuda_testing.h"
 
 namespace tl::testing {
 
-inline std::string FamilyText(const std::string& name) {
-  std::ifstream in(std::string(TL_SOURCE_DIR) + "/kernels/" + name + ".tl");
-  return std::string(std::istreambuf_iterator<char>(in), {});
+// The embedded text, so that a test needs no file beside it.
+inline std::string FamilyText(std::string_view name) {
+  for (const FamilySource& f : BuiltinFamilies()) {
+    if (f.name == name) return std::string(f.text);
+  }
+  return "";
 }
 
 inline std::vector<CudaCase> FamilyPrograms() {
