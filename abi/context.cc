@@ -89,6 +89,7 @@ void tl_context_release(tl_context* context) { tl::abi::Release(context); }
 tl_status tl_device_count(tl_context* context, int32_t* count) {
   return Call([&]() -> tl::Status {
     if (!context) return NoContext();
+    TL_RETURN_IF_ERROR(context->impl->CheckProcess());
     if (!count) return absl::InvalidArgumentError("count is NULL");
     *count = static_cast<int32_t>(context->impl->devices().size());
     return absl::OkStatus();
@@ -98,6 +99,7 @@ tl_status tl_device_count(tl_context* context, int32_t* count) {
 tl_status tl_device_get(tl_context* context, int32_t device, tl_device_info* info) {
   return Call([&]() -> tl::Status {
     if (!context) return NoContext();
+    TL_RETURN_IF_ERROR(context->impl->CheckProcess());
     TL_ASSIGN_OR_RETURN(const tl::Device* d, context->impl->FindDevice(device));
     tl_device_info out{};
     out.name = d->info.name.c_str();
@@ -118,6 +120,7 @@ tl_status tl_device_get(tl_context* context, int32_t device, tl_device_info* inf
 tl_status tl_cache_get_stats(tl_context* context, tl_cache_stats* stats) {
   return Call([&]() -> tl::Status {
     if (!context) return NoContext();
+    TL_RETURN_IF_ERROR(context->impl->CheckProcess());
     const tl::CacheStats s = context->impl->Stats();
     tl_cache_stats out{};
     out.memory_hits = s.memory_hits;

@@ -1,6 +1,7 @@
 // Launching from DLPack tensors: reads dims and strides off them, checks everything else.
 #include <dlpack/dlpack.h>
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <vector>
@@ -54,19 +55,21 @@ class Reader {
   Reader(const tl_kernel& kernel, const tl::Device& device)
       : kernel_(*kernel.impl), m_(kernel_.module()), device_(device) {}
 
-  tl::Status Read(const void* const* tensors) {
+  tl::Status Read(const void* const* tensors, absl::Span<const tl::ScalarValue> scalars) {
     dims_.resize(m_.dims.size());
     strides_.resize(m_.strides.size());
     for (size_t i = 0; i < m_.operands.size(); ++i) {
       const auto* t = static_cast<const DLTensor*>(tensors[i]);
       if (!t) return absl::InvalidArgumentError(absl::StrCat("tensor '", Name(i), "' is NULL"));
       TL_RETURN_IF_ERROR(CheckKind(i, *t));
+      TL_RETURN_IF_ERROR(CheckExtents(i, *t));
       TL_RETURN_IF_ERROR(ReadVars(i, *t));
       tensors_.push_back(static_cast<char*>(t->data) + t->byte_offset);
     }
     TL_RETURN_IF_ERROR(Settle());
     for (size_t i = 0; i < m_.operands.size(); ++i) {
-      TL_RETURN_IF_ERROR(CheckShape(i, *static_cast<const DLTensor*>(tensors[i])));
+      const tl::HostArgs args{fixed_dims_, fixed_strides_, scalars};
+      TL_RETURN_IF_ERROR(CheckShape(i, *static_cast<const DLTensor*>(tensors[i]), args));
     }
     return absl::OkStatus();
   }
@@ -98,6 +101,27 @@ class Reader {
           ", ", t.device.device_id, "), the launch is on ", device_.info.name));
     }
     return absl::OkStatus();
+  }
+
+  // Before anything multiplies them.
+  tl::Status CheckExtents(size_t i, const DLTensor& t) const {
+    if (!t.shape)
+      return absl::InvalidArgumentError(absl::StrCat("tensor '", Name(i), "' has no shape"));
+    int64_t elements = 1;
+    for (int d = 0; d < t.ndim; ++d) {
+      if (t.shape[d] < 0 ||
+          __builtin_mul_overflow(elements, std::max<int64_t>(t.shape[d], 1), &elements)) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("tensor '", Name(i), "' has extent ", t.shape[d], " in dim ", d,
+                         t.shape[d] < 0 ? ", which is negative" : " and too many elements"));
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  // The strides of a tensor without elements mean nothing.
+  static bool IsEmpty(const DLTensor& t) {
+    return std::any_of(t.shape, t.shape + t.ndim, [](int64_t n) { return n == 0; });
   }
 
   static int64_t StrideOf(const DLTensor& t, int d) {
@@ -147,18 +171,17 @@ class Reader {
     return absl::OkStatus();
   }
 
-  tl::Status CheckShape(size_t i, const DLTensor& t) const {
-    const tl::HostArgs args{fixed_dims_, fixed_strides_, {}};
+  tl::Status CheckShape(size_t i, const DLTensor& t, const tl::HostArgs& args) const {
     TL_ASSIGN_OR_RETURN(std::vector<int64_t> shape, kernel_.Shape(i, args));
     TL_ASSIGN_OR_RETURN(std::vector<int64_t> strides, kernel_.Strides(i, args));
-    const bool packed = !m_.buffer(m_.operands[i]).packed.empty();
+    const bool any_strides = !m_.buffer(m_.operands[i]).packed.empty() || IsEmpty(t);
     for (int d = 0; d < t.ndim; ++d) {
       if (t.shape[d] != shape[d]) {
         return absl::InvalidArgumentError(
             absl::StrCat("tensor '", Name(i), "' has extent ", t.shape[d], " in dim ", d, "; ",
                          kernel_.shape_text(i), " asks for ", shape[d]));
       }
-      if (!packed && t.shape[d] > 1 && StrideOf(t, d) != strides[d]) {
+      if (!any_strides && t.shape[d] > 1 && StrideOf(t, d) != strides[d]) {
         return absl::InvalidArgumentError(
             absl::StrCat("tensor '", Name(i), "' has stride ", StrideOf(t, d), " in dim ", d,
                          "; the kernel is compiled for ", strides[d]));
@@ -184,11 +207,15 @@ tl_status tl_launch_dlpack(tl_kernel* kernel, const void* const* tensors, uint32
   const tl_status read = Call([&]() -> tl::Status {
     if (!kernel) return absl::InvalidArgumentError("kernel is NULL");
     TL_ASSIGN_OR_RETURN(a, ReadStruct(args, "tl_launch_args"));
+    TL_RETURN_IF_ERROR(kernel->context->CheckProcess());
     TL_ASSIGN_OR_RETURN(const tl::Device* device, DeviceFor(*kernel, a.device));
     const tl::Module& m = kernel->impl->module();
     TL_RETURN_IF_ERROR(tl::abi::CheckCount("tensors", tensors, num_tensors, m.operands.size(), m));
+    TL_RETURN_IF_ERROR(
+        tl::abi::CheckCount("scalars", a.scalars, a.num_scalars, m.scalars.size(), m));
     reader.emplace(*kernel, *device);
-    TL_RETURN_IF_ERROR(reader->Read(tensors));
+    TL_RETURN_IF_ERROR(reader->Read(
+        tensors, {reinterpret_cast<const tl::ScalarValue*>(a.scalars), a.num_scalars}));
     a.tensors = reader->tensors().data();
     a.num_tensors = num_tensors;
     a.dims = reader->dims().data();

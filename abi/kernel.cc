@@ -4,6 +4,7 @@
 #include "abi/error.h"
 #include "abi/handles.h"
 #include "abi/structs.h"
+#include "ir/syntax.h"
 
 using tl::abi::Call;
 using tl::abi::ReadStruct;
@@ -19,6 +20,11 @@ tl::StatusOr<tl::CompileRequest> Translate(const tl_compile_options& o) {
     const bool terminated = o.source_size == 0 || o.source_size == TL_ZERO_TERMINATED;
     request.source = {o.source, terminated ? std::strlen(o.source) : o.source_size};
     if (request.source.empty()) return absl::InvalidArgumentError("source is empty");
+    // Before anything copies it.
+    if (constexpr tl::syntax::Limits kLimits; request.source.size() > kLimits.bytes) {
+      return tl::LimitError({}, absl::StrCat("the program has ", request.source.size(),
+                                             " bytes; the limit is ", kLimits.bytes));
+    }
   }
   if (o.family) {
     request.family = o.family;
@@ -145,6 +151,7 @@ tl_status tl_kernel_text(tl_kernel* kernel, tl_text what, const char** data, siz
     if (what < TL_TEXT_IR || what > TL_TEXT_THREAD) {
       return absl::InvalidArgumentError(absl::StrCat("there is no tl_text ", what));
     }
+    TL_RETURN_IF_ERROR(kernel->context->CheckProcess());
     const auto text = static_cast<tl::Text>(what);
     absl::MutexLock lock(&kernel->mu);
     auto it = kernel->texts.find(text);

@@ -65,6 +65,7 @@ tl_status tl_workspace_size(const tl_kernel* kernel, const tl_launch_args* args,
   return Call([&]() -> tl::Status {
     if (!kernel) return NoKernel();
     if (!bytes) return absl::InvalidArgumentError("bytes is NULL");
+    *bytes = 0;
     TL_ASSIGN_OR_RETURN(tl_launch_args a, ReadStruct(args, "tl_launch_args"));
     TL_RETURN_IF_ERROR(CheckNumbers(kernel->impl->module(), a));
     TL_RETURN_IF_ERROR(kernel->impl->CheckArguments(HostArgsOf(a)));

@@ -54,8 +54,8 @@ Status WriteStruct(T* to, T value, std::string_view name) {
   if (!to) return absl::InvalidArgumentError(absl::StrCat(name, " is NULL"));
   const auto size = to->struct_size;
   TL_RETURN_IF_ERROR(CheckSize(size, name));
+  if (to->next) return absl::InvalidArgumentError(absl::StrCat(name, ".next must be NULL"));
   value.struct_size = size;
-  value.next = to->next;
   std::memcpy(static_cast<void*>(to), &value, std::min<size_t>(size, sizeof(T)));
   return absl::OkStatus();
 }

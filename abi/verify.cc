@@ -70,6 +70,7 @@ tl_status tl_check(tl_kernel* kernel, const tl_check_options* options, tl_check_
     if (o.oracle) check.oracle = Translate(o.oracle, o.oracle_user);
     check.reference_work = static_cast<int64_t>(std::min<uint64_t>(o.reference_work, INT64_MAX));
     check.threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+    if (result) TL_RETURN_IF_ERROR(WriteStruct(result, tl_check_result{}, "tl_check_result"));
     tl::CheckResult found;
     const tl::Status verdict = tl::Check(*kernel->impl, *device, check, &found);
     if (result) TL_RETURN_IF_ERROR(WriteStruct(result, Translate(found, m), "tl_check_result"));
@@ -90,6 +91,7 @@ tl_status tl_bench(tl_kernel* kernel, const tl_bench_options* options, tl_bench_
     if (o.rounds > 0) bench.rounds = static_cast<int>(o.rounds);
     if (o.min_round_ns > 0) bench.min_round_ns = o.min_round_ns;
     bench.rotate_bytes = static_cast<int64_t>(std::min<uint64_t>(o.rotate_bytes, INT64_MAX));
+    TL_RETURN_IF_ERROR(WriteStruct(result, tl_bench_result{}, "tl_bench_result"));
     TL_ASSIGN_OR_RETURN(tl::BenchResult r, tl::Bench(*kernel->impl, *device, bench));
     tl_bench_result out{};
     out.rounds = static_cast<uint32_t>(r.rounds);

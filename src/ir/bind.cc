@@ -7,6 +7,8 @@
 #include "absl/strings/str_join.h"
 #include "base/edit_distance.h"
 #include "ir/binder.h"
+#include "ir/host_eval.h"
+#include "ir/visit.h"
 
 namespace tl {
 
@@ -15,7 +17,8 @@ using syntax::ExprKind;
 namespace {
 
 constexpr int64_t kMaxInt = int64_t{1} << 62;
-constexpr int64_t kMaxCombinations = 1000000;
+constexpr int64_t kMaxTensorElements = int64_t{1} << 48;
+constexpr int64_t kMaxCombinations = 100000;
 constexpr size_t kMaxLaunches = 16;
 constexpr size_t kMaxOperands = 64;
 constexpr size_t kMaxWorkspaces = 32;
@@ -148,6 +151,15 @@ Status Binder::CheckUnusedValues() const {
   return absl::OkStatus();
 }
 
+// The text is the caller's and not the program's: errors point at the name.
+StatusOr<syntax::ExprRef> Binder::ParseValue(const syntax::Name& name,
+                                             const std::string& text) const {
+  StatusOr<syntax::ExprRef> e = syntax::ParseExpr(text);
+  if (e.ok()) return e;
+  return SemanticError(name.span, absl::StrCat("the value '", text.substr(0, 80), "' of '",
+                                               name.text, "': ", e.status().message()));
+}
+
 Status Binder::BindDims() {
   for (const syntax::Name& dim : program_.dims) {
     const std::string* text = FindValue(dim.text);
@@ -157,9 +169,8 @@ Status Binder::BindDims() {
       TL_RETURN_IF_ERROR(DefineVar(dim, var));
       continue;
     }
-    TL_ASSIGN_OR_RETURN(syntax::ExprRef e, syntax::ParseExpr(*text));
+    TL_ASSIGN_OR_RETURN(syntax::ExprRef e, ParseValue(dim, *text));
     StatusOr<int64_t> value = BindConstInt(e, absl::StrCat("dim '", dim.text, "'"), 0, kMaxInt);
-    // The text is the caller's and not the program's: point at the dim.
     if (!value.ok()) return SemanticError(dim.span, value.status().message());
     TL_RETURN_IF_ERROR(
         Define(dim, {.kind = Binding::Kind::kValue, .span = dim.span, .value = MakeInt(*value)}));
@@ -207,7 +218,7 @@ Status Binder::BindParam(const syntax::Param& param) {
   }
   syntax::ExprRef e = param.default_value;
   if (text) {
-    TL_ASSIGN_OR_RETURN(e, syntax::ParseExpr(*text));
+    TL_ASSIGN_OR_RETURN(e, ParseValue(param.name, *text));
   }
   StatusOr<Binding> symbol = ParamValue(param, e);
   if (!symbol.ok() && text) return SemanticError(param.name.span, symbol.status().message());
@@ -255,7 +266,7 @@ Status Binder::ChooseTuneParams() {
       return absl::OkStatus();
     };
     if (const std::string* text = FindValue(clause->name.text)) {
-      TL_ASSIGN_OR_RETURN(syntax::ExprRef e, syntax::ParseExpr(*text));
+      TL_ASSIGN_OR_RETURN(syntax::ExprRef e, ParseValue(clause->name, *text));
       Status status = add(e);
       if (!status.ok()) return SemanticError(clause->name.span, status.message());
     } else {
@@ -279,11 +290,12 @@ Status Binder::ChooseTuneParams() {
     PopScope();
   }
   if (!last.ok()) {
-    return SemanticError(
-        DetailOf(last).span,
-        absl::StrCat(
-            last.message(), " for ",
-            combinations == 1 ? "the values given" : "any combination of the tune parameters"));
+    return SemanticError(DetailOf(last).span,
+                         absl::StrCat(last.message(), " for ",
+                                      combinations == 1 ? "the values given"
+                                      : combinations == kMaxCombinations
+                                          ? "the first 100000 combinations of tune parameters"
+                                          : "any combination of the tune parameters"));
   }
   for (const syntax::TuneParam* clause : clauses) {
     module_.params.push_back({clause->name.text, ValueText(*Lookup(clause->name.text)), true});
@@ -301,9 +313,22 @@ Status Binder::BindDecl(const syntax::Decl& decl) {
 }
 
 Status Binder::BindConstant(const syntax::Stmt& s) {
+  max_depth_ = 0;
   TL_ASSIGN_OR_RETURN(Typed value, BindTyped(s.operands[0]));
-  return Define(s.names[0],
-                {.kind = Binding::Kind::kValue, .span = s.names[0].span, .value = value.expr});
+  Binding symbol{.kind = Binding::Kind::kValue, .span = s.names[0].span, .value = value.expr};
+  symbol.loose = value.loose;
+  symbol.height = max_depth_;
+  symbol.size = 0;
+  VisitExpr(value.expr, [&](const ExprRef&) { ++symbol.size; });
+  return Define(s.names[0], std::move(symbol));
+}
+
+StatusOr<ExprRef> Binder::BindHostInt(const syntax::ExprRef& e, std::string_view what) {
+  TL_ASSIGN_OR_RETURN(ExprRef x, BindInt(e, what));
+  const Status known = HostExpr::Compile(module_, x).status();
+  if (known.ok()) return x;
+  if (DetailOf(known).reason == Reason::kLimit) return LimitError(e->span, known.message());
+  return SemanticError(e->span, absl::StrCat(what, " ", known.message()));
 }
 
 Status Binder::BindOperand(const syntax::Operand& operand) {
@@ -352,10 +377,19 @@ Status Binder::BindTensor(const syntax::Operand& operand, Buffer b) {
     return LimitError(operand.name.span,
                       absl::StrCat("tensor '", b.name, "' needs 1 to ", kMaxRank, " dims"));
   }
+  int64_t elements = 1;
   for (const syntax::ExprRef& e : operand.shape) {
-    TL_ASSIGN_OR_RETURN(ExprRef extent, BindInt(e, absl::StrCat("an extent of '", b.name, "'")));
+    TL_ASSIGN_OR_RETURN(ExprRef extent,
+                        BindHostInt(e, absl::StrCat("an extent of '", b.name, "'")));
     if (const int64_t* v = IntValue(extent); v && *v < 0) {
       return SemanticError(e->span, absl::StrCat("an extent of '", b.name, "' is negative: ", *v));
+    }
+    if (const int64_t* v = IntValue(extent);
+        v && __builtin_mul_overflow(elements, std::max<int64_t>(*v, 1), &elements)) {
+      elements = kMaxInt;
+    }
+    if (elements > kMaxTensorElements) {
+      return LimitError(e->span, absl::StrCat("tensor '", b.name, "' has more than 2^48 elements"));
     }
     b.shape.push_back(std::move(extent));
   }
@@ -417,7 +451,9 @@ Status Binder::BindStrides(const syntax::Operand& operand, Buffer& b) {
       b.strides[d] = MakeVar(var, ScalarType::kInt, e->span);
       continue;
     }
-    TL_ASSIGN_OR_RETURN(b.strides[d], BindInt(e, "a stride"));
+    TL_ASSIGN_OR_RETURN(b.strides[d], BindHostInt(e, absl::StrCat("a stride of '", b.name, "'")));
+    if (const int64_t* v = IntValue(b.strides[d]); v && *v < 0)
+      return SemanticError(e->span, absl::StrCat("a stride of '", b.name, "' is negative: ", *v));
   }
   return absl::OkStatus();
 }
@@ -464,8 +500,8 @@ Status Binder::BindInit(const syntax::Init& init) {
 
 Status Binder::BindSegment(const syntax::Axis& axis, Launch& out) {
   SplitAxis split;
-  TL_ASSIGN_OR_RETURN(split.items, BindInt(axis.items, "the number of items"));
-  TL_ASSIGN_OR_RETURN(split.parts, BindInt(axis.parts, "the number of runs"));
+  TL_ASSIGN_OR_RETURN(split.items, BindHostInt(axis.items, "the number of items"));
+  TL_ASSIGN_OR_RETURN(split.parts, BindHostInt(axis.parts, "the number of runs"));
   if (const int64_t* v = IntValue(split.parts); v && *v < 1) {
     return SemanticError(axis.parts->span,
                          absl::StrCat("a split needs at least 1 run, found ", *v));
@@ -476,11 +512,24 @@ Status Binder::BindSegment(const syntax::Axis& axis, Launch& out) {
     *vars[i] = module_.AddVar(name.text, i == 4 ? ScalarType::kBool : ScalarType::kInt,
                               VarRole::kGrid, name.span);
   }
+  VarId foreign = kNoId;
   // `count` sees the item under the name that the split gives it, usually the same.
   PushScope();
   TL_RETURN_IF_ERROR(DefineVar(axis.item, split.item));
   TL_ASSIGN_OR_RETURN(split.count, BindInt(axis.count, "the count of a split"));
   PopScope();
+  // `parts(b)` of a later launch counts again, where this launch's indices are unknown.
+  VisitExpr(split.count, [&](const ExprRef& x) {
+    const VarRef* ref = As<VarRef>(x);
+    if (ref && ref->var != split.item && module_.var(ref->var).role == VarRole::kGrid)
+      foreign = ref->var;
+  });
+  if (foreign != kNoId) {
+    return SemanticError(
+        axis.count->span,
+        absl::StrCat("the count of a split depends on its item only, not on axis '",
+                     module_.var(foreign).name, "'"));
+  }
   for (int i = 0; i < 5; ++i) TL_RETURN_IF_ERROR(DefineVar(axis.segment[i], *vars[i]));
   out.split = std::move(split);
   split_launch_ = static_cast<int>(module_.launches.size());
@@ -493,8 +542,8 @@ Status Binder::BindAxis(const syntax::Axis& axis, bool last, Launch& out) {
       return SemanticError(axis.segment[0].span, "'segment' must be the last axis of a launch");
     return BindSegment(axis, out);
   }
-  TL_ASSIGN_OR_RETURN(ExprRef extent, BindInt(axis.extent, absl::StrCat("the extent of axis '",
-                                                                        axis.name.text, "'")));
+  TL_ASSIGN_OR_RETURN(ExprRef extent, BindHostInt(axis.extent, absl::StrCat("the extent of axis '",
+                                                                            axis.name.text, "'")));
   if (const int64_t* v = IntValue(extent); v && *v < 0) {
     return SemanticError(axis.extent->span,
                          absl::StrCat("axis '", axis.name.text, "' has a negative extent: ", *v));

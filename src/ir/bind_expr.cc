@@ -79,7 +79,8 @@ StatusOr<ExprRef> Binder::Convert(const Typed& t, ScalarType type, Span span) {
   } else {
     hint = "; write 'if … then 1.0 else 0.0'";
   }
-  return SemanticError(span, absl::StrCat("expected ", Name(type), ", found ", Name(from), hint));
+  return SemanticError(span, absl::StrCat("expected ", Name(type), ", found ",
+                                          Name(t.loose ? ScalarType::kF32 : from), hint));
 }
 
 StatusOr<ScalarType> Binder::Unify(Typed& a, Typed& b, Span span, std::string_view what) {
@@ -100,7 +101,33 @@ StatusOr<ScalarType> Binder::Unify(Typed& a, Typed& b, Span span, std::string_vi
   return type;
 }
 
+// What the parser allows to be written, and once more for what constants bring along.
+constexpr int kMaxHeight = 400;
+// Together they keep the bound program a small multiple of its text.
+constexpr int64_t kMaxExpanded = 1000000;
+
+Status Binder::Expand(const Binding& symbol, Span span) {
+  max_depth_ = std::max(max_depth_, depth_ + symbol.height);
+  expanded_ += symbol.size;
+  if (max_depth_ <= kMaxHeight && (symbol.size == 1 || expanded_ <= kMaxExpanded))
+    return absl::OkStatus();
+  return LimitError(span,
+                    absl::StrCat("the constants and views named here make the expression ",
+                                 max_depth_ > kMaxHeight
+                                     ? absl::StrCat("more than ", kMaxHeight, " operations deep")
+                                     : absl::StrCat("too long: more than ", kMaxExpanded,
+                                                    " operations are copied in the program"),
+                                 "; name the value inside the launch instead"));
+}
+
 StatusOr<Typed> Binder::BindTyped(const syntax::ExprRef& e) {
+  max_depth_ = std::max(max_depth_, ++depth_);
+  StatusOr<Typed> typed = BindNode(e);
+  --depth_;
+  return typed;
+}
+
+StatusOr<Typed> Binder::BindNode(const syntax::ExprRef& e) {
   switch (e->kind) {
     case ExprKind::kInt:
       return Typed{MakeInt(e->int_value, e->span)};
@@ -130,10 +157,9 @@ StatusOr<Typed> Binder::BindName(const syntax::ExprRef& e) {
   const Binding* symbol = Lookup(e->text);
   if (!symbol) return UnknownName(e->text, e->span);
   switch (symbol->kind) {
-    case Binding::Kind::kValue: {
-      const FloatLit* lit = As<FloatLit>(symbol->value);
-      return Typed{symbol->value, lit != nullptr && symbol->value->type == ScalarType::kF64};
-    }
+    case Binding::Kind::kValue:
+      TL_RETURN_IF_ERROR(Expand(*symbol, e->span));
+      return Typed{symbol->value, symbol->loose};
     case Binding::Kind::kMutable:
       return Typed{MakeVar(symbol->var, module_.var(symbol->var).type, e->span)};
     case Binding::Kind::kDType:

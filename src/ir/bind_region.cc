@@ -46,6 +46,24 @@ void PlaceDims(const std::vector<std::vector<bool>>& fits, size_t i, int from,
   }
 }
 
+// What literals say is checked here, the rest by the reference.
+Status CheckIndex(const ExprRef& index, int dim, int64_t size, std::string_view name, Span span) {
+  const int64_t* v = IntValue(index);
+  if (!v || (*v >= 0 && *v < size)) return absl::OkStatus();
+  return SemanticError(span, absl::StrCat("index ", *v, " is outside dim ", dim, " of '", name,
+                                          "', which has ", size, " elements"));
+}
+
+Status CheckWindow(const ExprRef& offset, int64_t extent, int dim, int64_t size,
+                   std::string_view name, Span span) {
+  const int64_t* v = IntValue(offset);
+  const int64_t begin = v ? *v : 0;
+  if (begin >= 0 && begin <= size - extent) return absl::OkStatus();
+  return SemanticError(
+      span, absl::StrCat("a window of ", extent, " at ", begin, " does not fit into dim ", dim,
+                         " of '", name, "', which has ", size, " elements"));
+}
+
 }  // namespace
 
 std::string ExtentsText(const std::vector<int64_t>& extents) {
@@ -91,27 +109,26 @@ StatusOr<Binder::Element> Binder::BindElement(const syntax::ExprRef& e) {
                               e->args.size(), " are indexed"));
   }
   Element element{id, {}};
-  if (is_view) element.index = symbol->view.offset;
+  if (is_view) {
+    TL_RETURN_IF_ERROR(Expand(*symbol, e->span));
+    element.index = symbol->view.offset;
+  }
   for (int i = 0; i < rank; ++i) {
     if (i < static_cast<int>(e->marks.size()) && e->marks[i]) {
       return SemanticError(e->args[i]->span, "':' marks the dims of a window; an element has none");
     }
     TL_ASSIGN_OR_RETURN(ExprRef index, BindInt(e->args[i], "an index"));
     if (is_view) {
+      TL_RETURN_IF_ERROR(CheckIndex(index, i, symbol->view.extents[i], e->text, e->span));
       ExprRef& slot = element.index[symbol->view.dims[i]];
       slot = MakeBinary(BinaryOp::kAdd, slot, index);
     } else {
       element.index.push_back(std::move(index));
     }
   }
-  // A literal index outside a tile is caught here; the rest by the reference.
   for (int d = 0; d < buffer(id).rank() && buffer(id).scope != Scope::kGlobal; ++d) {
-    const int64_t* v = IntValue(element.index[d]);
-    if (v && (*v < 0 || *v >= buffer(id).extents[d])) {
-      return SemanticError(
-          e->span, absl::StrCat("index ", *v, " is outside dim ", d, " of '", buffer(id).name,
-                                "', which has ", buffer(id).extents[d], " elements"));
-    }
+    TL_RETURN_IF_ERROR(
+        CheckIndex(element.index[d], d, buffer(id).extents[d], buffer(id).name, e->span));
   }
   return element;
 }
@@ -120,6 +137,7 @@ StatusOr<std::optional<Region>> Binder::BindWholeTile(const syntax::ExprRef& e) 
   TL_ASSIGN_OR_RETURN(const Binding* symbol, LookupBuffer(e));
   if (e->kind == ExprKind::kIndex) return std::optional<Region>();
   if (symbol->kind == Binding::Kind::kView) {
+    TL_RETURN_IF_ERROR(Expand(*symbol, e->span));
     Region region = symbol->view;
     region.span = e->span;
     return std::optional<Region>(std::move(region));
@@ -197,14 +215,8 @@ Status Binder::CheckInsideTile(const Region& region) const {
   std::vector<int64_t> extent(b.rank(), 1);
   for (int i = 0; i < region.rank(); ++i) extent[region.dims[i]] = region.extents[i];
   for (int d = 0; d < b.rank(); ++d) {
-    const int64_t* at = IntValue(region.offset[d]);
-    const int64_t begin = at ? *at : 0;
-    if (begin < 0 || begin + extent[d] > b.extents[d]) {
-      return SemanticError(
-          region.span,
-          absl::StrCat("the window covers ", begin, "..", begin + extent[d], " of dim ", d, " of '",
-                       b.name, "', which has ", b.extents[d], " elements"));
-    }
+    TL_RETURN_IF_ERROR(
+        CheckWindow(region.offset[d], extent[d], d, b.extents[d], b.name, region.span));
   }
   return absl::OkStatus();
 }
@@ -234,10 +246,17 @@ StatusOr<Region> Binder::BindWindow(const syntax::ExprRef& e, const std::vector<
   }
   TL_ASSIGN_OR_RETURN(std::vector<int> dims, WindowDims(at, extents, written));
   Region region{.buffer = id, .offset = {}, .dims = {}, .extents = extents, .span = e->span};
-  if (is_view) region.offset = symbol->view.offset;
+  if (is_view) {
+    TL_RETURN_IF_ERROR(Expand(*symbol, e->span));
+    region.offset = symbol->view.offset;
+  }
+  std::vector<int64_t> window(rank, 1);
+  for (size_t i = 0; i < dims.size(); ++i) window[dims[i]] = extents[i];
   for (int i = 0; i < rank; ++i) {
     TL_ASSIGN_OR_RETURN(ExprRef offset, BindInt(at->args[i], "an offset"));
     if (is_view) {
+      TL_RETURN_IF_ERROR(
+          CheckWindow(offset, window[i], i, symbol->view.extents[i], e->text, e->span));
       ExprRef& slot = region.offset[symbol->view.dims[i]];
       slot = MakeBinary(BinaryOp::kAdd, slot, offset);
     } else {

@@ -60,7 +60,7 @@ Status Binder::BindStmt(const syntax::Stmt& s, Block& out) {
   if (op == "let") return BindLet(s, out);
   if (op == "alloc_var") return BindAllocVar(s, out);
   if (absl::StartsWith(op, "alloc_")) return BindAlloc(s, out);
-  if (op == "view") return BindView(s);
+  if (op == "view") return BindView(s, out);
   if (op == "store") return BindStore(s, out);
   if (op == "copy") return BindCopy(s, out);
   if (op == "clear" || op == "fill") return BindFill(s, out);
@@ -129,7 +129,10 @@ Status Binder::BindLet(const syntax::Stmt& s, Block& out) {
   TL_ASSIGN_OR_RETURN(Typed value, BindTyped(s.operands[0]));
   const bool literal = value.expr->node.index() <= 2;  // IntLit, FloatLit, BoolLit
   if (literal)
-    return Define(name, {.kind = Binding::Kind::kValue, .span = name.span, .value = value.expr});
+    return Define(name, {.kind = Binding::Kind::kValue,
+                         .span = name.span,
+                         .value = value.expr,
+                         .loose = value.loose});
   const ExprRef settled = Settle(value);
   const VarId var = module_.AddVar(name.text, settled->type, VarRole::kLet, name.span);
   TL_RETURN_IF_ERROR(DefineVar(name, var));
@@ -195,10 +198,16 @@ Status Binder::BindParallel(const syntax::Stmt& s, Block& out) {
                                               s.targets.size(), " extents"));
   }
   PushScope();
+  int64_t iterations = 1;
   for (size_t i = 0; i < s.names.size(); ++i) {
     TL_ASSIGN_OR_RETURN(int64_t extent,
                         BindConstInt(s.targets[i], "an extent of 'parallel'", 1, kMaxElements));
     parallel.extents.push_back(extent);
+    iterations *= extent;
+    if (iterations > kMaxElements) {
+      return LimitError(s.span,
+                        absl::StrCat("'parallel' has more than ", kMaxElements, " iterations"));
+    }
     parallel.vars.push_back(
         module_.AddVar(s.names[i].text, ScalarType::kInt, VarRole::kLoop, s.names[i].span));
     TL_RETURN_IF_ERROR(DefineVar(s.names[i], parallel.vars.back()));

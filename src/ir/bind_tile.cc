@@ -1,8 +1,10 @@
 // Tiles: allocation, views, and the operations on whole tiles.
 #include <algorithm>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "ir/binder.h"
+#include "ir/visit.h"
 
 namespace tl {
 
@@ -32,6 +34,12 @@ std::vector<int64_t> Without(std::vector<int64_t> extents, int dim) {
   extents.erase(extents.begin() + dim);
   if (extents.empty()) extents.push_back(1);
   return extents;
+}
+
+// True for what may have another value later: variables and elements of tensors and tiles.
+bool Changes(const Module& module, const ExprRef& e) {
+  const VarRef* ref = As<VarRef>(e);
+  return As<Load>(e) || (ref && module.var(ref->var).role == VarRole::kMutable);
 }
 
 }  // namespace
@@ -93,7 +101,7 @@ Status Binder::BindAlloc(const syntax::Stmt& s, Block& out) {
   return absl::OkStatus();
 }
 
-Status Binder::BindView(const syntax::Stmt& s) {
+Status Binder::BindView(const syntax::Stmt& s, Block& out) {
   const syntax::ExprRef& source = s.operands[0];
   TL_ASSIGN_OR_RETURN(const Binding* symbol, LookupBuffer(source));
   const BufferId id = symbol->kind == Binding::Kind::kView ? symbol->view.buffer : symbol->buffer;
@@ -106,11 +114,23 @@ Status Binder::BindView(const syntax::Stmt& s) {
     TL_ASSIGN_OR_RETURN(int64_t extent, BindConstInt(e, "an extent of a view", 1, kMaxExtent));
     extents.push_back(extent);
   }
+  max_depth_ = 0;
   TL_ASSIGN_OR_RETURN(Region view, BindWindow(source, extents, s.targets));
-  return Define(s.names[0], {.kind = Binding::Kind::kView,
-                             .span = s.names[0].span,
-                             .view = std::move(view),
-                             .extents_as_written = s.targets});
+  Binding named{.kind = Binding::Kind::kView, .span = s.names[0].span, .size = 0};
+  for (ExprRef& offset : view.offset) {
+    // The window stays where it was when it was named.
+    if (AnyNode(offset, [&](const ExprRef& e) { return Changes(module_, e); })) {
+      const VarId var = module_.AddVar(absl::StrCat(s.names[0].text, "_offset"), ScalarType::kInt,
+                                       VarRole::kLet, offset->span);
+      Emit(out, Let{var, offset}, s);
+      offset = MakeVar(var, ScalarType::kInt, offset->span);
+    }
+    VisitExpr(offset, [&](const ExprRef&) { ++named.size; });
+  }
+  named.view = std::move(view);
+  named.height = max_depth_ + 1;
+  named.extents_as_written = s.targets;
+  return Define(s.names[0], std::move(named));
 }
 
 Status Binder::CheckWritable(const Region& region, std::string_view op) const {
@@ -125,6 +145,12 @@ Status Binder::CheckWritable(const Region& region, std::string_view op) const {
         region.span,
         absl::StrCat("'", b.name,
                      "' is an alloc_acc tile: only gemm, clear, fill and copy touch it"));
+  }
+  const bool accumulates = op == "fill" || op == "clear" || absl::StartsWith(op, "reduce_");
+  if (b.role == BufferRole::kReducer && !finished_.contains(region.buffer) && !accumulates) {
+    return SemanticError(region.span,
+                         absl::StrCat("before 'finish ", b.name, "' the reducer '", b.name,
+                                      "' is filled and reduced into, not written by ", op));
   }
   return absl::OkStatus();
 }
@@ -442,7 +468,7 @@ Status Binder::BindAtomic(const syntax::Stmt& s, AtomicOp op, Block& out) {
                       BindWindow(target, atomic.src.extents, WrittenExtents(s.operands[0])));
   TL_RETURN_IF_ERROR(CheckReadable(atomic.src, s.op));
   const DType from = buffer(atomic.src.buffer).dtype;
-  if (IsFloat(from) != IsFloat(b.dtype)) {
+  if (IsFloat(from) != IsFloat(b.dtype) || from == DType::kBool) {
     return SemanticError(
         s.span, absl::StrCat("'", s.op, "' does not convert ", Name(from), " to ", Name(b.dtype)));
   }

@@ -28,6 +28,10 @@ struct Binding {
   Kind kind = Kind::kValue;
   Span span;
   ExprRef value;
+  bool loose = false;  // value is a float literal that takes the type of what it meets
+  // Of a value that is copied to every use: its nodes, and how deep they are nested.
+  int64_t size = 1;
+  int height = 1;
   VarId var = kNoId;
   DType dtype = DType::kF32;
   std::string text;
@@ -72,6 +76,10 @@ class Binder {
   Status BindTensor(const syntax::Operand& operand, Buffer buffer);
   Status BindStrides(const syntax::Operand& operand, Buffer& buffer);
   Status BindInit(const syntax::Init& init);
+  // The host computes it at every launch: dims, strides and int scalars only.
+  StatusOr<ExprRef> BindHostInt(const syntax::ExprRef& e, std::string_view what);
+  // A value that the caller gives for `name`, as an expression.
+  StatusOr<syntax::ExprRef> ParseValue(const syntax::Name& name, const std::string& text) const;
   Status BindConstant(const syntax::Stmt& stmt);
   Status BindLaunch(const syntax::Launch& launch);
   Status BindAxis(const syntax::Axis& axis, bool last, Launch& out);
@@ -99,6 +107,9 @@ class Binder {
   StatusOr<std::string> BindChoice(const syntax::ExprRef& e, std::string_view what,
                                    const std::vector<std::string>& choices) const;
   StatusOr<Typed> BindTyped(const syntax::ExprRef& e);
+  StatusOr<Typed> BindNode(const syntax::ExprRef& e);
+  // Counts what a use of `symbol` copies against the limits.
+  Status Expand(const Binding& symbol, Span span);
   StatusOr<Typed> BindName(const syntax::ExprRef& e);
   StatusOr<Typed> BindUnary(const syntax::ExprRef& e);
   StatusOr<Typed> BindBinary(const syntax::ExprRef& e);
@@ -136,7 +147,7 @@ class Binder {
 
   // bind_tile.cc
   Status BindAlloc(const syntax::Stmt& s, Block& out);
-  Status BindView(const syntax::Stmt& s);
+  Status BindView(const syntax::Stmt& s, Block& out);
   Status BindCopy(const syntax::Stmt& s, Block& out);
   Status BindFill(const syntax::Stmt& s, Block& out);
   Status BindGemm(const syntax::Stmt& s, Block& out);
@@ -181,6 +192,9 @@ class Binder {
   std::vector<absl::flat_hash_map<std::string, Binding>> scopes_;
   absl::flat_hash_set<BufferId> finished_;  // reducers that have been finished, in program order
   int num_stmts_ = 0;
+  int depth_ = 0;             // of the expression being bound
+  int max_depth_ = 0;         // reached since it was set to 0
+  int64_t expanded_ = 0;      // nodes that uses of constants and views have copied
   int split_launch_ = kNoId;  // latest launch with a split axis
 
   // Where the statement being bound stands.

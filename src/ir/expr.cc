@@ -264,6 +264,8 @@ ExprRef MakeCast(DType to, ExprRef arg, Span span) {
     return MakeFloat(RoundTo(to, *f), type, span);
   }
   // Widening to the type it already has changes nothing.
+  // Nor does rounding a second time.
+  if (const Cast* inner = As<Cast>(arg); inner && inner->to == to) return arg;
   const bool whole =
       to == DType::kBool || to == DType::kI64 || to == DType::kF32 || to == DType::kF64;
   if (whole && arg->type == type) return arg;

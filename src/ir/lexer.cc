@@ -79,10 +79,10 @@ size_t SequenceLength(std::string_view s, uint32_t* code_point) {
 Span OneByte(int line, int column) { return {line, column, line, column + 1}; }
 
 // Refuses what is not text before anything else looks at it.
-Status CheckText(std::string_view text) {
-  if (text.size() > kMaxTextBytes) {
+Status CheckText(std::string_view text, size_t max_bytes) {
+  if (text.size() > max_bytes) {
     return LimitError(
-        {}, absl::StrCat("the program has ", text.size(), " bytes; the limit is ", kMaxTextBytes));
+        {}, absl::StrCat("the program has ", text.size(), " bytes; the limit is ", max_bytes));
   }
   int line = 1;
   size_t line_start = 0;
@@ -252,8 +252,8 @@ class Lexer {
 
 }  // namespace
 
-StatusOr<Tokens> Tokenize(std::string_view text) {
-  TL_RETURN_IF_ERROR(CheckText(text));
+StatusOr<Tokens> Tokenize(std::string_view text, size_t max_bytes) {
+  TL_RETURN_IF_ERROR(CheckText(text, max_bytes));
   return Lexer(text).Run();
 }
 

@@ -8,10 +8,9 @@
 #include <vector>
 
 #include "base/status.h"
+#include "ir/syntax.h"
 
 namespace tl::syntax {
-
-inline constexpr size_t kMaxTextBytes = size_t{1} << 20;
 
 enum class TokenKind : uint8_t {
   kEnd,    // the last token; after an error too
@@ -45,7 +44,7 @@ struct Tokens {
 };
 
 // Fails if the text is too long, holds a NUL byte or is not UTF-8.
-StatusOr<Tokens> Tokenize(std::string_view text);
+StatusOr<Tokens> Tokenize(std::string_view text, size_t max_bytes = Limits{}.bytes);
 
 }  // namespace tl::syntax
 

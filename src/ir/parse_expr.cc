@@ -37,9 +37,9 @@ StatusOr<ExprRef> Parser::Expression() {
   return std::move(tree.expr);
 }
 
-StatusOr<Parser::Tree> Parser::MakeTree(Expr expr, int height) {
-  if (height > kMaxNesting) {
-    return LimitError(expr.span, absl::StrCat("the expression is more than ", kMaxNesting,
+StatusOr<Parser::Tree> Parser::MakeTree(Expr expr, int height) const {
+  if (height > limits_.nesting) {
+    return LimitError(expr.span, absl::StrCat("the expression is more than ", limits_.nesting,
                                               " operations deep: name a part of it"));
   }
   return Tree{std::make_shared<const Expr>(std::move(expr)), height};

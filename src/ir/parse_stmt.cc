@@ -35,8 +35,9 @@ Status Parser::ParseBlock(std::string_view owner, std::vector<Stmt>* body) {
   while (!Accept("}")) {
     if (Accept(";")) continue;
     if (AtEnd()) return Expected("'}'", absl::StrCat("to close the '{' at ", FormatSpan(open)));
-    if (++statements_ > kMaxStatements) {
-      return LimitError(Peek().span(), absl::StrCat("more than ", kMaxStatements, " statements"));
+    if (++statements_ > limits_.statements) {
+      return LimitError(Peek().span(),
+                        absl::StrCat("more than ", limits_.statements, " statements"));
     }
     body->emplace_back();
     TL_RETURN_IF_ERROR(ParseStmt(&body->back()));

@@ -75,8 +75,8 @@ StatusOr<Name> Parser::ExpectName(std::string_view what) {
 }
 
 Status Parser::CheckNesting() const {
-  if (depth_ <= kMaxNesting) return absl::OkStatus();
-  return LimitError(Peek().span(), absl::StrCat("nested more than ", kMaxNesting, " deep"));
+  if (depth_ <= limits_.nesting) return absl::OkStatus();
+  return LimitError(Peek().span(), absl::StrCat("nested more than ", limits_.nesting, " deep"));
 }
 
 // -- Program -----------------------------------------------------------------------------------
@@ -180,8 +180,8 @@ StatusOr<Param> Parser::ParseParam() {
 
 Status Parser::ParseDecl(Decl* decl) {
   const size_t first = pos_;
-  if (++statements_ > kMaxStatements) {
-    return LimitError(Peek().span(), absl::StrCat("more than ", kMaxStatements, " statements"));
+  if (++statements_ > limits_.statements) {
+    return LimitError(Peek().span(), absl::StrCat("more than ", limits_.statements, " statements"));
   }
   if (!AtName()) return Expected("a declaration or 'launch'");
   if (AtAssign(1)) {
@@ -399,9 +399,9 @@ Status Parser::ParseSegment(Axis* axis) {
 
 // -- Entry points ------------------------------------------------------------------------------
 
-StatusOr<Program> Parse(std::string_view text) {
-  TL_ASSIGN_OR_RETURN(Tokens tokens, Tokenize(text));
-  return Parser(tokens).ParseProgram();
+StatusOr<Program> Parse(std::string_view text, const Limits& limits) {
+  TL_ASSIGN_OR_RETURN(Tokens tokens, Tokenize(text, limits.bytes));
+  return Parser(tokens, limits).ParseProgram();
 }
 
 StatusOr<ExprRef> ParseExpr(std::string_view text) {

@@ -18,8 +18,6 @@ namespace tl::syntax {
 
 // Blocks, brackets, else-if chains and signs together; and separately the height of an expression's
 // tree. Later stages recurse over both.
-inline constexpr int kMaxNesting = 200;
-inline constexpr int kMaxStatements = 100000;
 inline constexpr size_t kMaxRank = 8;
 inline constexpr size_t kMaxParams = 64;
 inline constexpr size_t kMaxDims = 64;
@@ -30,7 +28,8 @@ inline constexpr size_t kMaxLaunches = 16;
 class Parser {
  public:
   // `tokens` must outlive the parser.
-  explicit Parser(const Tokens& tokens) : tokens_(tokens.list), lexical_error_(tokens.error) {}
+  explicit Parser(const Tokens& tokens, const Limits& limits = {})
+      : limits_(limits), tokens_(tokens.list), lexical_error_(tokens.error) {}
 
   StatusOr<Program> ParseProgram();
   StatusOr<ExprRef> ParseWholeExpr();
@@ -86,7 +85,7 @@ class Parser {
   // -- Expressions
   StatusOr<ExprRef> Expression();
   // Checks the height.
-  static StatusOr<Tree> MakeTree(Expr expr, int height);
+  StatusOr<Tree> MakeTree(Expr expr, int height) const;
   StatusOr<Tree> ParseTree();
   StatusOr<Tree> ParseIf();
   StatusOr<Tree> ParseBinary(Precedence loosest);
@@ -149,6 +148,7 @@ class Parser {
   StatusOr<Axis> ParseAxis();
   Status ParseSegment(Axis* axis);
 
+  const Limits limits_;
   const std::vector<Token>& tokens_;
   const Status& lexical_error_;
   size_t pos_ = 0;

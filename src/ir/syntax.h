@@ -73,7 +73,7 @@ struct Stmt {
   std::vector<Name> names;
   std::vector<std::string> type_args;  // "f32", "t", "sum"
   std::vector<Span> type_spans;        // of each of them
-  std::string assign = "=";          // or "+=" "-=" "*=" "/="
+  std::string assign = "=";            // or "+=" "-=" "*=" "/="
   std::vector<ExprRef> operands;
   std::vector<ExprRef> targets;
   std::vector<Attr> attrs;
@@ -155,7 +155,14 @@ struct Program {
 
 // Parses a whole program. Errors carry the span, what was found, what was expected and, where there
 // is a near match, the word that was probably meant. Limits: docs/tile-ir.md, Text.
-StatusOr<Program> Parse(std::string_view text);
+struct Limits {
+  size_t bytes = size_t{1} << 20;
+  int nesting = 200;  // of blocks, brackets, signs; and operations on the longest way down
+  int statements = 100000;
+};
+// For the text of a bound module: constants, conversions and views are spelled out in it.
+inline constexpr Limits kPrintedLimits{size_t{1} << 26, 1000, 1000000};
+StatusOr<Program> Parse(std::string_view text, const Limits& limits = {});
 
 // One expression, for `-p` values and tests.
 StatusOr<ExprRef> ParseExpr(std::string_view text);

@@ -38,7 +38,16 @@ SExpr BinaryText(std::string_view op, SExpr a, SExpr b) {
 // Walks a Module and writes the syntax tree. Names come from `VarName` and `BufferName`.
 class Unparser {
  public:
-  Unparser(const Module& module, bool canonical) : m_(module), canonical_(canonical) {}
+  Unparser(const Module& module, bool canonical)
+      : m_(module),
+        canonical_(canonical),
+        vars_(module.vars.size()),
+        buffers_(module.buffers.size()) {
+    for (VarId v : m_.dims) taken_.insert(m_.var(v).name);
+    for (VarId v : m_.scalars) taken_.insert(m_.var(v).name);
+    for (BufferId b : m_.operands) taken_.insert(m_.buffer(b).name);
+    for (BufferId b : m_.workspaces) taken_.insert(m_.buffer(b).name);
+  }
 
   syntax::Program Run() {
     syntax::Program p;
@@ -57,18 +66,28 @@ class Unparser {
   SExpr Expression(const ExprRef& e) const { return Text(e); }
 
  private:
+  // Canonical numbers count the names in the order in which they are written, which is that of
+  // their definitions.
+  const std::string& VarName(VarId id) const {
+    const Var& v = m_.var(id);
+    const bool signature = v.role == VarRole::kDim || v.role == VarRole::kScalar;
+    return NameOf(vars_[id], 'v', v.name, signature, id);
+  }
+  const std::string& BufferName(BufferId id) const {
+    const Buffer& b = m_.buffer(id);
+    return NameOf(buffers_[id], 'b', b.name, b.scope == Scope::kGlobal, id);
+  }
   // Names that two siblings share in the source may meet in one scope once a compile-time branch is
   // inlined, so every name but the signature's gets its number.
-  std::string VarName(VarId id) const {
-    const Var& v = m_.var(id);
-    if (canonical_) return absl::StrCat("v", id);
-    const bool signature = v.role == VarRole::kDim || v.role == VarRole::kScalar;
-    return signature ? v.name : absl::StrCat(v.name, "_", id);
+  const std::string& NameOf(std::string& slot, char kind, const std::string& name, bool signature,
+                            int id) const {
+    if (!slot.empty()) return slot;
+    if (canonical_) return slot = absl::StrCat(std::string(1, kind), num_names_++);
+    return slot = signature ? name : Fresh(absl::StrCat(name, "_", id));
   }
-  std::string BufferName(BufferId id) const {
-    const Buffer& b = m_.buffer(id);
-    if (canonical_) return absl::StrCat("b", id);
-    return b.scope == Scope::kGlobal ? b.name : absl::StrCat(b.name, "_", id);
+  std::string Fresh(std::string name) const {
+    while (!taken_.insert(name).second) name += "_";
+    return name;
   }
   syntax::Name Binder(VarId id) const { return {VarName(id), {}}; }
 
@@ -182,7 +201,7 @@ class Unparser {
   SExpr TileText(const Region& r, std::vector<syntax::Stmt>& before) {
     const Buffer& b = m_.buffer(r.buffer);
     if (IsWhole(r, b)) return NameText(BufferName(r.buffer));
-    const std::string name = absl::StrCat("w", ++num_views_);
+    const std::string name = Fresh(absl::StrCat("w", ++num_views_));
     syntax::Stmt view{.op = "view"};
     view.names.push_back({name, {}});
     view.operands.push_back(WindowText(r));
@@ -463,6 +482,10 @@ class Unparser {
 
   const Module& m_;
   const bool canonical_;
+  // By id, empty until first asked for.
+  mutable std::vector<std::string> vars_, buffers_;
+  mutable absl::flat_hash_set<std::string> taken_;
+  mutable int num_names_ = 0;
   absl::flat_hash_set<VarId> declared_;  // mutable vars whose alloc_var has been written
   int num_views_ = 0;
 };

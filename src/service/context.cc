@@ -9,7 +9,11 @@
 namespace tl {
 
 StatusOr<std::shared_ptr<Context>> Context::Create(ContextOptions options) {
-  std::shared_ptr<Context> context(new Context(std::move(options)));
+  // In a child that inherited it by fork it is let be: its threads and locks are the parent's.
+  const auto destroy = [](Context* context) {
+    if (context->CheckProcess().ok()) delete context;
+  };
+  std::shared_ptr<Context> context(new Context(std::move(options)), destroy);
   const Environment environment = ReadEnvironment();
   context->OpenBackends(environment);
   context->OpenStore(environment);

@@ -66,6 +66,7 @@ class Context {
  private:
   static Status ForkedError();
   explicit Context(ContextOptions options) : options_(std::move(options)) {}
+  ~Context() = default;
   void OpenBackends(const struct Environment& environment);
   void OpenStore(const struct Environment& environment);
 

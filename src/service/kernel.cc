@@ -1,5 +1,7 @@
 #include "service/kernel.h"
 
+#include <algorithm>
+#include <bit>
 #include <limits>
 
 #include "absl/container/fixed_array.h"
@@ -14,6 +16,7 @@ constexpr size_t kWorkspaceAlignment = 256;
 // Enough for the limits on operands, workspaces, dims, strides and scalars of most programs without
 // the heap; larger signatures pay for one allocation.
 constexpr size_t kInlineParams = 96;
+constexpr int64_t kMaxBytes = int64_t{1} << 48;
 
 size_t AlignUp(size_t n) {
   return (n + kWorkspaceAlignment - 1) / kWorkspaceAlignment * kWorkspaceAlignment;
@@ -59,6 +62,7 @@ Status Kernel::Prepare() {
   for (BufferId id : module_->operands) {
     TL_ASSIGN_OR_RETURN(Tensor tensor, PrepareTensor(id));
     operands_.push_back(std::move(tensor));
+    max_rank_ = std::max(max_rank_, module_->buffer(id).rank());
   }
   for (BufferId id : module_->workspaces) {
     TL_ASSIGN_OR_RETURN(Tensor tensor, PrepareTensor(id));
@@ -121,7 +125,36 @@ Status Kernel::CheckArguments(const HostArgs& args) const {
                                                    module_->var(module_->strides[i]).name, "' is ",
                                                    args.strides[i], "; strides are 0 or more"));
   }
+  return CheckSizes(args);
+}
+
+// No memory holds a tensor of 2^48 bytes: its address arithmetic would wrap.
+Status Kernel::CheckSizes(const HostArgs& args) const {
+  uint64_t bits = 0;
+  for (int64_t v : args.dims) bits |= static_cast<uint64_t>(v);
+  for (int64_t v : args.strides) bits |= static_cast<uint64_t>(v);
+  // Most launches are far from it.
+  if (std::bit_width(bits) * max_rank_ < 40) return absl::OkStatus();
+  for (size_t i = 0; i < operands_.size(); ++i) {
+    const StatusOr<int64_t> elements = operands_[i].storage.Eval(args);
+    // Scalars may be missing here; the launch itself has them.
+    if (elements.ok() && *elements <= kMaxBytes / static_cast<int64_t>(operands_[i].element_size))
+      continue;
+    if (absl::IsInvalidArgument(elements.status())) continue;
+    return absl::OutOfRangeError(absl::StrCat(
+        "tensor '", module_->buffer(module_->operands[i]).name, "' ", operands_[i].shape_text,
+        " would have more than 2^48 bytes with ", DimsText(args)));
+  }
   return absl::OkStatus();
+}
+
+std::string Kernel::DimsText(const HostArgs& args) const {
+  std::string text;
+  for (size_t i = 0; i < args.dims.size(); ++i) {
+    absl::StrAppend(&text, i == 0 ? "" : ", ", module_->var(module_->dims[i]).name, " = ",
+                    args.dims[i]);
+  }
+  return text.empty() ? "these arguments" : text;
 }
 
 // Null is fine for a tensor without elements; everything else must be aligned to its element.

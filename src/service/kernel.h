@@ -70,6 +70,8 @@ class Kernel {
 
   Status Prepare();
   StatusOr<Tensor> PrepareTensor(BufferId id) const;
+  Status CheckSizes(const HostArgs& args) const;
+  std::string DimsText(const HostArgs& args) const;
   Status CheckPointers(const LaunchRequest& request) const;
   Status CheckWorkspace(const LaunchRequest& request) const;
   StatusOr<int64_t> Blocks(size_t launch, const HostArgs& args) const;
@@ -79,6 +81,7 @@ class Kernel {
   std::vector<Tensor> operands_;
   std::vector<Tensor> workspaces_;
   std::vector<Geometry> launches_;
+  int max_rank_ = 1;
 };
 
 }  // namespace tl

@@ -116,7 +116,7 @@ class ReferenceBackend : public Backend {
   // From the text and not from the caller's module: what ran once runs again from the cache.
   StatusOr<std::unique_ptr<LoadedKernel>> Load(std::string_view binary, const std::vector<Entry>&,
                                                const Module&, int) override {
-    TL_ASSIGN_OR_RETURN(syntax::Program program, syntax::Parse(binary));
+    TL_ASSIGN_OR_RETURN(syntax::Program program, syntax::Parse(binary, syntax::kPrintedLimits));
     TL_ASSIGN_OR_RETURN(Module module, Bind(program, {}));
     return std::make_unique<ReferenceKernel>(std::move(module), threads_);
   }
