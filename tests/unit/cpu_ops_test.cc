@@ -1,4 +1,8 @@
 // Every operator of every type against plain C++.
+#if defined(__x86_64__)
+#include <xmmintrin.h>
+#endif
+
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -362,6 +366,25 @@ void CheckAtomics(DType type) {
   EXPECT_EQ(LoadElement(type, &got[SizeOf(type)]), RoundTo(type, blocks - 1));
   EXPECT_EQ(LoadElement(type, &got[2 * SizeOf(type)]), 0);
 }
+
+#if defined(__x86_64__)
+// The host's floating-point mode is not the kernel's, and is left as it was.
+TEST(CpuOps, HostFloatModeDoesNotMatter) {
+  float x[] = {1e-20f, 1.0f, 3.0f};
+  Elementwise e{{DType::kF32}, {}, 3};
+  e.outputs.push_back({DType::kF32, [](const std::vector<ExprRef>& v) {
+                         return MakeBinary(BinaryOp::kMul, v[0], MakeFloat(1e-20, v[0]->type));
+                       }});
+  const unsigned before = _mm_getcsr();
+  _mm_setcsr(before | 0x8040 | 0x6000);  // subnormals to zero, round toward zero
+  const unsigned host = _mm_getcsr();
+  const auto out = e.Run({x});
+  EXPECT_EQ(_mm_getcsr() & ~0x3Fu, host & ~0x3Fu);
+  _mm_setcsr(before);
+  ASSERT_TRUE(out.ok()) << out.status();
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(testing::As<float>((*out)[0])[i], x[i] * 1e-20f) << i;
+}
+#endif
 
 TEST(CpuOps, Atomics) {
   for (DType t :

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "backends/cpu/arena.h"
+#include "backends/cpu/float_mode.h"
 
 namespace tl::cpu {
 namespace {
@@ -27,6 +28,7 @@ class Team : public Runtime {
 
   // What the thread of group `group` does: block after block until none is left.
   void Run(int64_t group) {
+    const DefaultFloatMode mode;
     for (;;) {
       const int64_t block = EnterBlock();
       if (block < 0) return;

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "backends/cpu/arena.h"
 #include "backends/cpu/emit_llvm.h"
+#include "backends/cpu/float_mode.h"
 #include "backends/cpu/group_team.h"
 #include "backends/cpu/maths.h"
 #include "backends/cpu/object_loader.h"
@@ -59,6 +60,7 @@ class CpuKernel : public LoadedKernel {
   Status LaunchBlocks(const Function& f, int64_t blocks, const LaunchParams& params) {
     std::atomic<bool> failed{false};
     auto run = [&](int64_t begin, int64_t end) {
+      const DefaultFloatMode mode;
       void* arena = ThreadArena().Get(f.entry.shared_bytes);
       if (arena == nullptr || f.run(params.params, begin, end, arena, 0, nullptr) != 0) {
         failed.store(true, std::memory_order_relaxed);
