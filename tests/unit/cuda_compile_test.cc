@@ -250,6 +250,25 @@ TEST_F(NvrtcTest, PtxOnRequest) {
   EXPECT_FALSE(backend_->Disassemble(lowered->generated, "", target, "poetry").ok());
 }
 
+TEST_F(NvrtcTest, MachineCodeWhereThereIsADisassembler) {
+  const Target target = *FindCudaTarget("sm_80");
+  const testing::CudaCase c = testing::FamilyPrograms()[0];
+  const auto lowered = testing::LowerText(c.text, c.values, target);
+  ASSERT_TRUE(lowered.ok());
+  const auto built = backend_->Build(lowered->generated, target);
+  ASSERT_TRUE(built.ok()) << built.status();
+  const auto sass = backend_->Disassemble(lowered->generated, built->binary, target, "sass");
+  if (DetailOf(sass.status()).reason == Reason::kMissingLibrary) {
+    EXPECT_THAT(std::string(sass.status().message()), HasSubstr("nvidia-cuda-nvdisasm"));
+    GTEST_SKIP() << "SKIP, no nvdisasm";
+  }
+  ASSERT_TRUE(sass.ok()) << sass.status() << DetailOf(sass.status()).log;
+  EXPECT_THAT(*sass, HasSubstr("tl_kernel_0"));
+  EXPECT_THAT(*sass, HasSubstr("EXIT"));
+  // What is no binary is an error with the program's own words.
+  EXPECT_FALSE(backend_->Disassemble(lowered->generated, "nonsense", target, "sass").ok());
+}
+
 TEST_F(NvrtcTest, CompileErrorCarriesTheLog) {
   Generated g;
   g.source = "extern \"C\" __global__ void k() { undeclared(); }";
