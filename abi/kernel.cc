@@ -4,7 +4,6 @@
 #include "abi/error.h"
 #include "abi/handles.h"
 #include "abi/structs.h"
-#include "ir/syntax.h"
 
 using tl::abi::Call;
 using tl::abi::ReadStruct;
@@ -20,11 +19,7 @@ tl::StatusOr<tl::CompileRequest> Translate(const tl_compile_options& o) {
     const bool terminated = o.source_size == 0 || o.source_size == TL_ZERO_TERMINATED;
     request.source = {o.source, terminated ? std::strlen(o.source) : o.source_size};
     if (request.source.empty()) return absl::InvalidArgumentError("source is empty");
-    // Before anything copies it.
-    if (constexpr tl::syntax::Limits kLimits; request.source.size() > kLimits.bytes) {
-      return tl::LimitError({}, absl::StrCat("the program has ", request.source.size(),
-                                             " bytes; the limit is ", kLimits.bytes));
-    }
+    TL_RETURN_IF_ERROR(tl::CheckSourceSize(request.source));
   }
   if (o.family) {
     request.family = o.family;

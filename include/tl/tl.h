@@ -3,30 +3,34 @@
  * Conventions
  *
  *  1. C11, also valid C++. Everything exported is called tl_* and has C linkage.
- *  2. Every fallible function returns tl_status: TL_OK (0) or one of the canonical error codes. The
- *     details of the last failure of the calling thread are in tl_last_error(). Nothing aborts, prints,
- *     exits or throws.
- *  3. Handles (tl_context*, tl_kernel*) are opaque and counted: *_retain adds an owner, *_release drops
- *     one, and releasing NULL does nothing. A kernel keeps its context alive.
- *  4. Every struct that crosses the border begins with `struct_size`, which the caller sets to sizeof the
- *     struct it was compiled with (TL_INIT(type) does), and `next`, reserved for extensions, NULL today.
- *     The library accepts smaller structs (missing members are 0) and larger ones whose unknown bytes are 0.
- *     In structs that the library fills, it writes at most struct_size bytes.
- *  5. Strings are UTF-8 and, where a length is given too, need no terminator; length TL_ZERO_TERMINATED
- *     means "up to the NUL". Strings that the library returns live as long as the object they came from,
- *     those of tl_last_error() until the thread's next failing call.
- *  6. Device and stream are named in every call that uses them; the library never asks for a "current" one
- *     and leaves the caller's current device as it found it. A stream is a CUstream (cudaStream_t) or
- *     hipStream_t, NULL the default stream; on the CPU it must be NULL and launches are synchronous.
- *  7. Threads: everything may be called from any thread at any time, except that an object may not be used
- *     while its last owner releases it. tl_launch takes no lock, allocates nothing and calls nothing but the
- *     driver. After fork() the child must create its own context; using an inherited one fails with
- *     TL_FAILED_PRECONDITION.
- *  8. Dims, strides, sizes are int64_t; strides count elements; byte sizes are size_t. Times are nanoseconds.
- *  9. The library never allocates device memory, except inside tl_check and tl_bench, which free it before
- *     they return.
- * 10. Outputs must not overlap inputs or each other unless the tile program says `inout`. Pointers must be
- *     aligned to their element size; tl_launch checks where a kernel assumes more.
+ *  2. Every fallible function returns tl_status: TL_OK (0) or one of the canonical error codes.
+ *     The details of the last failure of the calling thread are in tl_last_error(). Nothing
+ *     aborts, prints, exits or throws.
+ *  3. Handles (tl_context*, tl_kernel*) are opaque and counted: *_retain adds an owner,
+ *     *_release drops one, and releasing NULL does nothing. A kernel keeps its context alive.
+ *  4. Every struct that crosses the border begins with `struct_size`, which the caller sets to
+ *     sizeof the struct it was compiled with (TL_INIT(type) does), and `next`, reserved for
+ *     extensions, NULL today. The library accepts smaller structs (missing members are 0) and
+ *     larger ones whose unknown bytes are 0. In structs that the library fills, it writes at
+ *     most struct_size bytes.
+ *  5. Strings are UTF-8 and, where a length is given too, need no terminator; length
+ *     TL_ZERO_TERMINATED means "up to the NUL". Strings that the library returns live as long as
+ *     the object they came from, those of tl_last_error() until the thread's next failing call.
+ *  6. Device and stream are named in every call that uses them; the library never asks for a
+ *     "current" one and leaves the caller's current device as it found it. A stream is a
+ *     CUstream (cudaStream_t) or hipStream_t, NULL the default stream; on the CPU it must be
+ *     NULL and launches are synchronous.
+ *  7. Threads: everything may be called from any thread at any time, except that an object may
+ *     not be used while its last owner releases it. tl_launch takes no lock, allocates nothing
+ *     and calls nothing but the driver. After fork() the child must create its own context;
+ *     using an inherited one fails with TL_FAILED_PRECONDITION.
+ *  8. Dims, strides, sizes are int64_t; strides count elements; byte sizes are size_t. Times are
+ *     nanoseconds.
+ *  9. The library never allocates device memory, except inside tl_check and tl_bench, which free
+ *     it before they return.
+ * 10. Outputs must not overlap inputs or each other unless the tile program says `inout`.
+ *     Pointers must be aligned to their element size; tl_launch checks where a kernel assumes
+ *     more.
  *
  * Functions are marked with the version that introduced them.
  */
@@ -55,12 +59,18 @@ extern "C" {
 #define TL_ZERO_TERMINATED ((size_t)-1)
 /* tl_context_options options = TL_INIT(tl_context_options); */
 #ifdef __cplusplus
-#define TL_INIT(type) [] { type value{}; value.struct_size = sizeof(value); return value; }()
+#define TL_INIT(type)                  \
+  [] {                                 \
+    type value{};                      \
+    value.struct_size = sizeof(value); \
+    return value;                      \
+  }()
 #else
 #define TL_INIT(type) {.struct_size = sizeof(type)}
 #endif
 
-/* ---- Status -------------------------------------------------------------------------------------- */
+/* ---- Status
+ * -------------------------------------------------------------------------------------- */
 
 /* The canonical codes of Abseil and gRPC. */
 typedef int32_t tl_status;
@@ -100,12 +110,13 @@ enum {
 typedef int32_t tl_reason;
 enum {
   TL_REASON_NONE = 0,
-  TL_REASON_NOT_READY = 1,       /* would have to load or compile where that is not allowed */
-  TL_REASON_SYNTAX = 2,          /* the text is no tile program */
-  TL_REASON_SEMANTICS = 3,       /* it is one, but breaks a rule of the language */
-  TL_REASON_LIMIT = 4,           /* a limit on size, depth, count or shared memory is exceeded */
-  TL_REASON_UNSUPPORTED = 5,     /* correct, but this backend or target cannot run it */
-  TL_REASON_MISSING_LIBRARY = 6, /* a vendor library or helper file was not found: the message lists the places */
+  TL_REASON_NOT_READY = 1,   /* would have to load or compile where that is not allowed */
+  TL_REASON_SYNTAX = 2,      /* the text is no tile program */
+  TL_REASON_SEMANTICS = 3,   /* it is one, but breaks a rule of the language */
+  TL_REASON_LIMIT = 4,       /* a limit on size, depth, count or shared memory is exceeded */
+  TL_REASON_UNSUPPORTED = 5, /* correct, but this backend or target cannot run it */
+  TL_REASON_MISSING_LIBRARY =
+      6, /* a vendor library or helper file was not found: the message lists the places */
   TL_REASON_NO_DEVICE = 7,       /* no such device, or no driver */
   TL_REASON_BINARY_REJECTED = 8, /* the driver refused a binary */
   TL_REASON_MISMATCH = 9         /* tl_check: results differ by more than the bound */
@@ -138,7 +149,8 @@ TL_API uint32_t tl_version(void);
 /* TL_ABI_VERSION of the library. (0.1) */
 TL_API uint32_t tl_abi_version(void);
 
-/* ---- Types --------------------------------------------------------------------------------------- */
+/* ---- Types
+ * --------------------------------------------------------------------------------------- */
 
 typedef int32_t tl_dtype;
 enum {
@@ -168,7 +180,8 @@ typedef union tl_scalar {
   double f;
 } tl_scalar;
 
-/* ---- Context ------------------------------------------------------------------------------------- */
+/* ---- Context
+ * ------------------------------------------------------------------------------------- */
 
 typedef struct tl_context tl_context;
 typedef struct tl_kernel tl_kernel;
@@ -190,15 +203,16 @@ typedef struct tl_context_options {
   uint32_t reserved;
   const void* next;
   /* Directory of the kernel cache. NULL: $TL_CACHE_DIR, else $XDG_CACHE_HOME/tilejit, else
-   * $HOME/.cache/tilejit. If it cannot be used the cache lives in memory, and the log says so once. */
+   * $HOME/.cache/tilejit. If it cannot be used the cache lives in memory, and the log says so once.
+   */
   const char* cache_dir;
   tl_cache_mode cache_mode;
-  int32_t cpu_threads; /* of the CPU backend; 0: all cores */
+  int32_t cpu_threads;      /* of the CPU backend; 0: all cores */
   uint64_t cache_max_bytes; /* 0: no limit; else least recently used entries go */
   tl_log_callback log;      /* NULL: nothing is logged */
   void* log_user;
-  /* Accept only binaries built by the compiler that is installed here. 0: any binary of the same program,
-   * options and target that the driver loads. */
+  /* Accept only binaries built by the compiler that is installed here. 0: any binary of the same
+   * program, options and target that the driver loads. */
   uint32_t own_builds_only;
   uint32_t reserved2;
 } tl_context_options;
@@ -208,7 +222,8 @@ TL_API tl_status tl_context_create(const tl_context_options* options, tl_context
 TL_API tl_status tl_context_retain(tl_context* context);
 TL_API void tl_context_release(tl_context* context);
 
-/* ---- Devices and targets ------------------------------------------------------------------------- */
+/* ---- Devices and targets
+ * ------------------------------------------------------------------------- */
 
 typedef struct tl_device_info {
   uint32_t struct_size;
@@ -228,14 +243,16 @@ typedef struct tl_device_info {
   int32_t reserved2;
 } tl_device_info;
 
-/* Devices are numbered 0..count-1, the best first: GPUs, then the CPU, then the reference interpreter. (0.1) */
+/* Devices are numbered 0..count-1, the best first: GPUs, then the CPU, then the reference
+ * interpreter. (0.1) */
 TL_API tl_status tl_device_count(tl_context* context, int32_t* count);
 TL_API tl_status tl_device_get(tl_context* context, int32_t device, tl_device_info* info);
 
-/* ---- Compiling ----------------------------------------------------------------------------------- */
+/* ---- Compiling
+ * ----------------------------------------------------------------------------------- */
 
-/* One compile-time value: `name` of a dim, parameter or tune parameter of the program, `value` in the
- * program's words ("4096", "bf16", "on", "relu"). */
+/* One compile-time value: `name` of a dim, parameter or tune parameter of the program, `value` in
+ * the program's words ("4096", "bf16", "on", "relu"). */
 typedef struct tl_param {
   const char* name;
   const char* value;
@@ -251,22 +268,25 @@ typedef struct tl_compile_options {
   const char* family;
   const tl_param* params; /* dims that are not given stay dynamic */
   size_t num_params;
-  /* What to compile for: NULL for device `device`, else a target ("sm_90a", "cpu", "reference") or a GPU's
-   * name ("H100"), which need not be present. */
+  /* What to compile for: NULL for device `device`, else a target ("sm_90a", "cpu", "reference") or
+   * a GPU's name ("H100"), which need not be present. */
   const char* target;
   int32_t device;
   uint32_t reserved2;
-  int64_t shared_budget; /* bytes of shared memory per block to stay within; 0: the target's limit */
+  int64_t
+      shared_budget; /* bytes of shared memory per block to stay within; 0: the target's limit */
 } tl_compile_options;
 
 /* Gives a kernel from memory, from the cache, or by compiling, in that order. The same request from
- * several threads compiles once. When `target` names no present device, or none of the present devices has that
- * target, the kernel cannot be launched but all else works. (0.1) */
-TL_API tl_status tl_compile(tl_context* context, const tl_compile_options* options, tl_kernel** out);
+ * several threads compiles once. When `target` names no present device, or none of the present
+ * devices has that target, the kernel cannot be launched but all else works. (0.1) */
+TL_API tl_status tl_compile(tl_context* context, const tl_compile_options* options,
+                            tl_kernel** out);
 TL_API tl_status tl_kernel_retain(tl_kernel* kernel);
 TL_API void tl_kernel_release(tl_kernel* kernel);
 
-/* ---- What a kernel is ---------------------------------------------------------------------------- */
+/* ---- What a kernel is
+ * ---------------------------------------------------------------------------- */
 
 typedef int32_t tl_access;
 enum { TL_ACCESS_IN = 0, TL_ACCESS_OUT = 1, TL_ACCESS_INOUT = 2 };
@@ -287,7 +307,7 @@ typedef struct tl_signature {
   uint32_t struct_size;
   uint32_t reserved;
   const void* next;
-  const char* name;     /* of the program */
+  const char* name; /* of the program */
   const char* target;
   uint32_t num_tensors; /* pointers of a launch */
   uint32_t num_dims;    /* dynamic dims */
@@ -320,11 +340,12 @@ enum {
 /* *data stays valid until the kernel is released; *size excludes the NUL that follows it. (0.1) */
 TL_API tl_status tl_kernel_text(tl_kernel* kernel, tl_text what, const char** data, size_t* size);
 
-/* ---- Launching ----------------------------------------------------------------------------------- */
+/* ---- Launching
+ * ----------------------------------------------------------------------------------- */
 
 typedef struct tl_launch_args {
   uint32_t struct_size;
-  int32_t device;       /* number of the device, see tl_device_get */
+  int32_t device; /* number of the device, see tl_device_get */
   const void* next;
   void* stream;
   void* const* tensors; /* num_tensors pointers, in signature order */
@@ -335,28 +356,32 @@ typedef struct tl_launch_args {
   uint32_t num_dims;
   uint32_t num_strides;
   uint32_t num_scalars;
-  void* workspace;      /* on the device, 256-byte aligned; may be NULL if none is needed */
+  void* workspace; /* on the device, 256-byte aligned; may be NULL if none is needed */
   size_t workspace_size;
 } tl_launch_args;
 
-/* Bytes of workspace that a launch with these dims, strides and scalars needs (tensors, workspace and
- * stream are not looked at). (0.1) */
-TL_API tl_status tl_workspace_size(const tl_kernel* kernel, const tl_launch_args* args, size_t* bytes);
+/* Bytes of workspace that a launch with these dims, strides and scalars needs (tensors, workspace
+ * and stream are not looked at). (0.1) */
+TL_API tl_status tl_workspace_size(const tl_kernel* kernel, const tl_launch_args* args,
+                                   size_t* bytes);
 
 /* Enqueues the kernel. The first launch on a device loads the binary there, which is refused with
- * TL_UNAVAILABLE / TL_REASON_NOT_READY while `stream` is being captured; tl_prepare does it ahead. (0.1) */
+ * TL_UNAVAILABLE / TL_REASON_NOT_READY while `stream` is being captured; tl_prepare does it ahead.
+ * (0.1) */
 TL_API tl_status tl_launch(tl_kernel* kernel, const tl_launch_args* args);
 /* Loads the kernel on a device now. (0.1) */
 TL_API tl_status tl_prepare(tl_kernel* kernel, int32_t device);
 
-/* The same from DLPack tensors, borrowed for the call: `tensors` holds pointers to struct DLTensor of
- * dlpack.h. Dims and dynamic strides are read off them; dtypes, shapes, strides and devices are checked, and
- * messages name the tensor. `device`, `stream`, scalars and workspace come from `args`; its tensors, dims and
- * strides are ignored. Without a workspace the needed size is in the error. (0.1) */
-TL_API tl_status tl_launch_dlpack(tl_kernel* kernel, const void* const* tensors, uint32_t num_tensors,
-                                  const tl_launch_args* args);
+/* The same from DLPack tensors, borrowed for the call: `tensors` holds pointers to struct DLTensor
+ * of dlpack.h. Dims and dynamic strides are read off them; dtypes, shapes, strides and devices are
+ * checked, and messages name the tensor. `device`, `stream`, scalars and workspace come from
+ * `args`; its tensors, dims and strides are ignored. Without a workspace the needed size is in the
+ * error. (0.1) */
+TL_API tl_status tl_launch_dlpack(tl_kernel* kernel, const void* const* tensors,
+                                  uint32_t num_tensors, const tl_launch_args* args);
 
-/* ---- Checking and timing ------------------------------------------------------------------------- */
+/* ---- Checking and timing
+ * ------------------------------------------------------------------------- */
 
 /* Host view of one tensor of a check: contiguous, row-major, converted to double. */
 typedef struct tl_oracle_tensor {
@@ -365,34 +390,34 @@ typedef struct tl_oracle_tensor {
   int32_t rank;
   const int64_t* shape;
   const double* input; /* values before the launch; for outputs NULL */
-  /* For outputs, to be filled by the oracle: the right values, and how far a result may be off. Elements
-   * whose bound is negative are not compared. */
+  /* For outputs, to be filled by the oracle: the right values, and how far a result may be off.
+   * Elements whose bound is negative are not compared. */
   double* expected;
   double* bound;
 } tl_oracle_tensor;
 
 /* Returns 0 if it filled every output. */
-typedef int (*tl_oracle)(void* user, const tl_oracle_tensor* tensors, uint32_t num_tensors, const int64_t* dims,
-                         const tl_scalar* scalars);
+typedef int (*tl_oracle)(void* user, const tl_oracle_tensor* tensors, uint32_t num_tensors,
+                         const int64_t* dims, const tl_scalar* scalars);
 
 typedef struct tl_check_options {
   uint32_t struct_size;
   int32_t device;
   const void* next;
-  const int64_t* dims;    /* every dynamic dim */
-  const int64_t* strides; /* NULL: every dynamic stride is that of a contiguous tensor */
+  const int64_t* dims;      /* every dynamic dim */
+  const int64_t* strides;   /* NULL: every dynamic stride is that of a contiguous tensor */
   const tl_scalar* scalars; /* NULL: drawn by the init clauses */
   uint32_t num_dims;
   uint32_t num_strides;
   uint32_t num_scalars;
   uint32_t reserved;
   uint64_t seed;
-  /* NULL: compare with the reference interpreter in double precision, which knows for every element how far a
-   * correct kernel may be off. */
+  /* NULL: compare with the reference interpreter in double precision, which knows for every element
+   * how far a correct kernel may be off. */
   tl_oracle oracle;
   void* oracle_user;
-  /* Multiply-adds that the reference may spend; larger problems are checked on a random sample of the grid.
-   * 0: 2e8. */
+  /* Multiply-adds that the reference may spend; larger problems are checked on a random sample of
+   * the grid. 0: 2e8. */
   uint64_t reference_work;
 } tl_check_options;
 
@@ -400,21 +425,23 @@ typedef struct tl_check_result {
   uint32_t struct_size;
   uint32_t reserved;
   const void* next;
-  double worst_ratio;  /* largest error / bound; <= 1 passes */
-  double worst_error;  /* the error there */
+  double worst_ratio; /* largest error / bound; <= 1 passes */
+  double worst_error; /* the error there */
   double worst_bound;
   double worst_expected;
   double worst_actual;
-  uint64_t compared;   /* elements */
+  uint64_t compared; /* elements */
   uint64_t mismatches;
   const char* worst_tensor; /* name, valid as long as the kernel; NULL if nothing was compared */
   int64_t worst_index;      /* element offset in its memory; with an oracle flat, row-major */
 } tl_check_result;
 
-/* Generates inputs by the program's init clauses, poisons outputs and what surrounds them, launches on
- * the device's own stream, compares. TL_DATA_LOSS with TL_REASON_MISMATCH when a result is off, an
- * output element was not written, or memory around a tensor was touched; *result is filled then too. (0.1) */
-TL_API tl_status tl_check(tl_kernel* kernel, const tl_check_options* options, tl_check_result* result);
+/* Generates inputs by the program's init clauses, poisons outputs and what surrounds them, launches
+ * on the device's own stream, compares. TL_DATA_LOSS with TL_REASON_MISMATCH when a result is off,
+ * an output element was not written, or memory around a tensor was touched; *result is filled then
+ * too. (0.1) */
+TL_API tl_status tl_check(tl_kernel* kernel, const tl_check_options* options,
+                          tl_check_result* result);
 
 typedef struct tl_bench_options {
   uint32_t struct_size;
@@ -426,10 +453,11 @@ typedef struct tl_bench_options {
   uint32_t num_dims;
   uint32_t num_strides;
   uint32_t num_scalars;
-  uint32_t rounds;      /* 0: 5; the median counts */
+  uint32_t rounds; /* 0: 5; the median counts */
   uint64_t seed;
-  double min_round_ns;  /* device time of one round; 0: 20 ms */
-  uint64_t rotate_bytes; /* inputs are rotated over at least this many bytes; 0: twice the L2 cache */
+  double min_round_ns; /* device time of one round; 0: 20 ms */
+  uint64_t
+      rotate_bytes; /* inputs are rotated over at least this many bytes; 0: twice the L2 cache */
 } tl_bench_options;
 
 typedef struct tl_bench_result {
@@ -439,15 +467,17 @@ typedef struct tl_bench_result {
   double median_ns; /* of one launch */
   double min_ns;
   double max_ns;
-  double bytes;     /* tensors read and written once */
+  double bytes; /* tensors read and written once */
   uint64_t launches_per_round;
   uint64_t input_sets;
 } tl_bench_result;
 
 /* Device time of the kernel on random inputs. (0.1) */
-TL_API tl_status tl_bench(tl_kernel* kernel, const tl_bench_options* options, tl_bench_result* result);
+TL_API tl_status tl_bench(tl_kernel* kernel, const tl_bench_options* options,
+                          tl_bench_result* result);
 
-/* ---- Cache --------------------------------------------------------------------------------------- */
+/* ---- Cache
+ * --------------------------------------------------------------------------------------- */
 
 typedef struct tl_cache_stats {
   uint32_t struct_size;
@@ -457,7 +487,7 @@ typedef struct tl_cache_stats {
   uint64_t hits;        /* answered from the store */
   uint64_t misses;
   uint64_t compiles;
-  double compile_ns;    /* spent compiling, in all */
+  double compile_ns; /* spent compiling, in all */
   uint64_t evictions;
   uint64_t quarantined; /* damaged entries set aside */
   uint64_t waits;       /* calls that waited for another thread's compile */
@@ -469,7 +499,8 @@ typedef struct tl_cache_stats {
 /* Counters of this context; entries and bytes are those of the store. (0.1) */
 TL_API tl_status tl_cache_get_stats(tl_context* context, tl_cache_stats* out);
 
-/* ---- Families ------------------------------------------------------------------------------------ */
+/* ---- Families
+ * ------------------------------------------------------------------------------------ */
 
 /* Number of builtin families, name of one (NULL past the end), its tile program. (0.1) */
 TL_API uint32_t tl_family_count(void);
@@ -477,7 +508,8 @@ TL_API const char* tl_family_name(uint32_t index);
 TL_API const char* tl_family_source(const char* name);
 
 #ifdef TL_EXPERIMENTAL
-/* ---- Experimental -------------------------------------------------------------------------------- */
+/* ---- Experimental
+ * -------------------------------------------------------------------------------- */
 /* May change in any release. What does not work yet returns TL_UNIMPLEMENTED. */
 
 typedef struct tl_tune_options {

@@ -19,7 +19,7 @@ struct Target {
   std::string backend;
 
   bool interprets = false;  // takes the tile program as it is, without the passes
-  bool simt = false;  // threads of a block run in lockstep warps and share on-chip memory
+  bool simt = false;        // threads of a block run in lockstep warps and share on-chip memory
   int warp_size = 1;
   int default_threads = 1;  // per group, where the program does not say
   int max_threads_per_block = 1;

@@ -1,8 +1,16 @@
 #include "service/request.h"
 
 #include "absl/strings/str_cat.h"
+#include "ir/syntax.h"
 
 namespace tl {
+
+Status CheckSourceSize(std::string_view source) {
+  const size_t limit = syntax::Limits{}.bytes;
+  if (source.size() <= limit) return absl::OkStatus();
+  return LimitError(
+      {}, absl::StrCat("the program has ", source.size(), " bytes; the limit is ", limit));
+}
 
 std::string RequestKey(const CompileRequest& request) {
   std::string key;

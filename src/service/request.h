@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/status.h"
+
 namespace tl {
 
 struct CompileRequest {
@@ -18,6 +20,9 @@ struct CompileRequest {
   int device = 0;
   int64_t shared_budget = 0;
 };
+
+// RESOURCE_EXHAUSTED for more text than the language allows; to be asked before anything copies it.
+Status CheckSourceSize(std::string_view source);
 
 // Everything above in one string: the key of the kernels that this context already has.
 std::string RequestKey(const CompileRequest& request);
