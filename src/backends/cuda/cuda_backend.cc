@@ -23,7 +23,7 @@ std::vector<std::string> CudaBackend::TargetNames() const { return CudaTargetNam
 std::string CudaBackend::CodegenIdentity() const { return std::string(CudaCodegenHash()); }
 
 StatusOr<std::string> CudaBackend::CompilerIdentity() {
-  absl::MutexLock lock(&mutex_);
+  absl::MutexLock lock(&compiler_mutex_);
   if (nvrtc_ != nullptr) return nvrtc_->identity();
   if (!compiler_identity_.empty()) return compiler_identity_;
   const NvrtcSearch search = FindNvrtc(paths_);
@@ -37,7 +37,7 @@ StatusOr<std::string> CudaBackend::CompilerIdentity() {
 }
 
 StatusOr<const Nvrtc*> CudaBackend::Compiler() {
-  absl::MutexLock lock(&mutex_);
+  absl::MutexLock lock(&compiler_mutex_);
   if (nvrtc_ == nullptr) {
     TL_ASSIGN_OR_RETURN(nvrtc_, Nvrtc::Load(paths_));
   }
@@ -73,7 +73,7 @@ StatusOr<std::string> CudaBackend::Disassemble(const Generated& generated, std::
 }
 
 StatusOr<CudaBackend::DeviceList> CudaBackend::OpenDevices() {
-  absl::MutexLock lock(&mutex_);
+  absl::MutexLock lock(&devices_mutex_);
   if (!devices_known_) {
     TL_ASSIGN_OR_RETURN(std::shared_ptr<const cu::Driver> driver,
                         cu::Driver::Open(paths_.cuda_driver));

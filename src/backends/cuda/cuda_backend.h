@@ -44,11 +44,13 @@ class CudaBackend : public Backend {
   StatusOr<std::shared_ptr<cu::CudaDevice>> DeviceAt(int ordinal);
 
   const SearchPaths paths_;
-  absl::Mutex mutex_;
-  std::unique_ptr<const Nvrtc> nvrtc_ ABSL_GUARDED_BY(mutex_);
-  std::string compiler_identity_ ABSL_GUARDED_BY(mutex_);
-  bool devices_known_ ABSL_GUARDED_BY(mutex_) = false;
-  DeviceList devices_ ABSL_GUARDED_BY(mutex_);
+  // Opening the driver can take long and is no reason for a compilation to wait.
+  absl::Mutex compiler_mutex_;
+  std::unique_ptr<const Nvrtc> nvrtc_ ABSL_GUARDED_BY(compiler_mutex_);
+  std::string compiler_identity_ ABSL_GUARDED_BY(compiler_mutex_);
+  absl::Mutex devices_mutex_;
+  bool devices_known_ ABSL_GUARDED_BY(devices_mutex_) = false;
+  DeviceList devices_ ABSL_GUARDED_BY(devices_mutex_);
 };
 
 }  // namespace tl

@@ -1,7 +1,7 @@
 // ---- What CUDA C++ calls the things that the rest is made of. No header is included. ----
 // The maths functions are those that the compiler knows by itself. Largest errors as the vendor
-// documents them, in units in the last place, float / double: exp 1/1, exp2 2/1, log 1/1, log2 1/1,
-// sqrt 0/0 and division 0/0 (correctly rounded), rsqrt 2/1, tanh 2/1, erf 2/2, sin 2/2, cos 2/2,
+// documents them, in units in the last place, float / double: exp 2/1, exp2 2/1, log 1/1, log2 1/1,
+// sqrt 0/0 and division 0/0 (correctly rounded), rsqrt 2/1, tanh 2/2, erf 2/2, sin 2/2, cos 2/2,
 // pow 4/2. Products and sums contract to fused multiply-adds, which round once instead of twice.
 
 #define TL_FN __device__ __forceinline__
