@@ -704,11 +704,11 @@ TEST(LimitTest, Nesting) {
   EXPECT_TRUE(Parse(InLaunch("if a { }" + Repeat("else if a { }", 190))).ok());
 }
 
-// Frames are several times as large under the address sanitizer.
-#if defined(__SANITIZE_ADDRESS__)
+// Frames are several times as large under the sanitizers.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr bool kSanitized = true;
 #elif defined(__has_feature)
-constexpr bool kSanitized = __has_feature(address_sanitizer);
+constexpr bool kSanitized = __has_feature(address_sanitizer) || __has_feature(thread_sanitizer);
 #else
 constexpr bool kSanitized = false;
 #endif
