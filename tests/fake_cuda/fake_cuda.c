@@ -64,8 +64,35 @@ static struct Context* Current(void) { return depth > 0 ? stack[depth - 1] : NUL
   ALIVE();           \
   if (Current() == NULL) return kInvalidContext
 
+/* Objects of the driver. They go with it: a program that finds it gone can free nothing. */
+enum { kMaxLive = 1024 };
+static void* live[kMaxLive];
+static void* New(size_t bytes) {
+  void* p = calloc(1, bytes);
+  pthread_mutex_lock(&mutex);
+  for (int i = 0; i < kMaxLive; ++i) {
+    if (live[i] != NULL) continue;
+    live[i] = p;
+    break;
+  }
+  pthread_mutex_unlock(&mutex);
+  return p;
+}
+static void Delete(void* p) {
+  pthread_mutex_lock(&mutex);
+  for (int i = 0; i < kMaxLive; ++i) {
+    if (live[i] == p) live[i] = NULL;
+  }
+  pthread_mutex_unlock(&mutex);
+  free(p);
+}
+
 EXPORT struct FakeCuda* fake_cuda(void) { return &state; }
 EXPORT void fake_cuda_reset(void) {
+  for (int i = 0; i < kMaxLive; ++i) {
+    free(live[i]);
+    live[i] = NULL;
+  }
   memset(&state, 0, sizeof(state));
   state.num_devices = kFakeMaxDevices;
   num_functions = 0;
@@ -181,7 +208,7 @@ EXPORT Result cuModuleLoadDataEx(struct Module** module, const void* image, unsi
   if (state.capturing) return kCaptureUnsupported;
   if (state.load_result != kOk) return state.load_result;
   if (memcmp(image, "\177ELF", 4) != 0) return kInvalidImage;
-  *module = calloc(1, sizeof(**module));
+  *module = New(sizeof(**module));
   (*module)->context = Current();
   ADD(state.modules, 1);
   return kOk;
@@ -189,7 +216,7 @@ EXPORT Result cuModuleLoadDataEx(struct Module** module, const void* image, unsi
 EXPORT Result cuModuleUnload(struct Module* module) {
   IN_CONTEXT();
   if (module->context != Current()) return kInvalidContext;
-  free(module);
+  Delete(module);
   ADD(state.modules, -1);
   return kOk;
 }
@@ -244,14 +271,14 @@ EXPORT Result cuLaunchKernel(struct Function* function, unsigned gx, unsigned gy
 EXPORT Result cuStreamCreate(struct Stream** stream, unsigned flags) {
   IN_CONTEXT();
   if (flags != 1) return kInvalidValue; /* must not wait for the default stream */
-  *stream = calloc(1, sizeof(**stream));
+  *stream = New(sizeof(**stream));
   (*stream)->context = Current();
   ADD(state.streams, 1);
   return kOk;
 }
 EXPORT Result cuStreamDestroy_v2(struct Stream* stream) {
   IN_CONTEXT();
-  free(stream);
+  Delete(stream);
   ADD(state.streams, -1);
   return kOk;
 }
@@ -278,7 +305,7 @@ EXPORT Result cuStreamEndCapture(struct Stream* stream, struct Graph** graph) {
   IN_CONTEXT();
   if (!stream->capturing) return kInvalidValue;
   stream->capturing = 0;
-  *graph = calloc(1, sizeof(**graph));
+  *graph = New(sizeof(**graph));
   (*graph)->num = stream->num_captured;
   memcpy((*graph)->launches, stream->captured, sizeof(stream->captured));
   ADD(state.graphs, 1);
@@ -288,7 +315,7 @@ EXPORT Result cuGraphInstantiateWithFlags(struct Graph** exec, struct Graph* gra
                                           unsigned long long flags) {
   (void)flags;
   IN_CONTEXT();
-  *exec = malloc(sizeof(**exec));
+  *exec = New(sizeof(**exec));
   **exec = *graph;
   ADD(state.graphs, 1);
   return kOk;
@@ -301,26 +328,26 @@ EXPORT Result cuGraphLaunch(struct Graph* exec, struct Stream* stream) {
 }
 EXPORT Result cuGraphExecDestroy(struct Graph* exec) {
   IN_CONTEXT();
-  free(exec);
+  Delete(exec);
   ADD(state.graphs, -1);
   return kOk;
 }
 EXPORT Result cuGraphDestroy(struct Graph* graph) {
   IN_CONTEXT();
-  free(graph);
+  Delete(graph);
   ADD(state.graphs, -1);
   return kOk;
 }
 EXPORT Result cuEventCreate(struct Event** event, unsigned flags) {
   (void)flags;
   IN_CONTEXT();
-  *event = calloc(1, sizeof(**event));
+  *event = New(sizeof(**event));
   ADD(state.events, 1);
   return kOk;
 }
 EXPORT Result cuEventDestroy_v2(struct Event* event) {
   IN_CONTEXT();
-  free(event);
+  Delete(event);
   ADD(state.events, -1);
   return kOk;
 }

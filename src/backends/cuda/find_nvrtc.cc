@@ -116,9 +116,10 @@ std::string NvrtcBuiltins(const std::string& library) {
   std::error_code error;
   const fs::path real = fs::canonical(library, error);
   if (error) return "";
-  std::string_view file = real.filename().native();
-  if (!absl::ConsumePrefix(&file, kStem)) return "";
-  const std::string prefix = absl::StrCat(kBuiltins, file.substr(0, file.find('.')));
+  const std::string file = real.filename().string();
+  std::string_view version = file;
+  if (!absl::ConsumePrefix(&version, kStem)) return "";
+  const std::string prefix = absl::StrCat(kBuiltins, version.substr(0, version.find('.')));
   for (const std::string& name : Entries(real.parent_path(), prefix)) {
     return (real.parent_path() / name).string();
   }
