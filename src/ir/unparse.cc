@@ -201,7 +201,9 @@ class Unparser {
   SExpr TileText(const Region& r, std::vector<syntax::Stmt>& before) {
     const Buffer& b = m_.buffer(r.buffer);
     if (IsWhole(r, b)) return NameText(BufferName(r.buffer));
-    const std::string name = Fresh(absl::StrCat("w", ++num_views_));
+    // Canonical names are all numbers of their own and cannot meet the signature's.
+    const std::string number = absl::StrCat("w", ++num_views_);
+    const std::string name = canonical_ ? number : Fresh(number);
     syntax::Stmt view{.op = "view"};
     view.names.push_back({name, {}});
     view.operands.push_back(WindowText(r));
