@@ -183,9 +183,11 @@ KernelEmitter::Text KernelEmitter::Slot(VarId id) {
 }
 
 KernelEmitter::Text KernelEmitter::Variable(VarId id) {
-  const Var& var = module_.var(id);
-  if (var.role == VarRole::kMutable) {
-    return f_.Value(absl::StrCat("load ", TypeOf(var.type), ", ptr ", Slot(id), ", align 8"));
+  // Beyond the module's variables lie the two operands that Combine makes.
+  const bool own = id < static_cast<VarId>(module_.vars.size());
+  if (own && module_.var(id).role == VarRole::kMutable) {
+    return f_.Value(
+        absl::StrCat("load ", TypeOf(module_.var(id).type), ", ptr ", Slot(id), ", align 8"));
   }
   if (vars_[id].empty()) {
     Fail(absl::StrCat("variable ", id, " is used before it has a value"));

@@ -100,6 +100,7 @@ class Loader {
       names_ = bytes_.substr(names.sh_offset, names.sh_size);
       symbols_.resize(s.sh_size / sizeof(Elf64_Sym));
       if (symbols_.empty()) continue;
+      if (symbols_.empty()) continue;
       std::memcpy(symbols_.data(), bytes_.data() + s.sh_offset,
                   symbols_.size() * sizeof(Elf64_Sym));
     }
