@@ -181,6 +181,8 @@ class Reader {
             absl::StrCat("tensor '", Name(i), "' has extent ", t.shape[d], " in dim ", d, "; ",
                          kernel_.shape_text(i), " asks for ", shape[d]));
       }
+    }
+    for (int d = 0; d < t.ndim; ++d) {
       if (!any_strides && t.shape[d] > 1 && StrideOf(t, d) != strides[d]) {
         return absl::InvalidArgumentError(
             absl::StrCat("tensor '", Name(i), "' has stride ", StrideOf(t, d), " in dim ", d,
