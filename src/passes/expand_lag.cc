@@ -8,6 +8,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "ir/visit.h"
+#include "passes/lowering.h"
 
 namespace tl {
 namespace {
@@ -62,8 +63,10 @@ struct Replay {
 // One pipelined loop with lags in it.
 class LoopExpander {
  public:
-  LoopExpander(Module& module, const StmtRef& stmt, const For& loop)
-      : m_(module), stmt_(stmt), loop_(loop) {}
+  // `defined`: mutable variables that have a value where the loop stands.
+  LoopExpander(Module& module, const StmtRef& stmt, const For& loop,
+               const absl::flat_hash_set<VarId>& defined)
+      : m_(module), stmt_(stmt), loop_(loop), defined_before_(defined) {}
 
   // The statements that stand in place of the loop. Loops nested in it are expanded already.
   Block Run() {
@@ -79,7 +82,7 @@ class LoopExpander {
     main.begin = MakeInt(0);
     main.end = trips;
     main.down = false;
-    main.body = MainBody(Read(main.var));
+    main.body = Hoist(MainBody(Read(main.var)));
     out_.push_back(MakeStmt(std::move(main), stmt_->span, stmt_->id));
     AddRemainder(trips);
     return std::move(out_);
@@ -117,6 +120,38 @@ class LoopExpander {
     return body;
   }
 
+  // What the loop's body makes anew and a lag uses as it is at present: it outlives the loop, since
+  // the last lags run behind it.
+  Block Hoist(Block body) {
+    Block out;
+    for (StmtRef& s : body) {
+      const Alloc* alloc = As<Alloc>(s);
+      if (alloc && present_tiles_.contains(alloc->buffer)) {
+        out_.push_back(s);
+        const Buffer& b = m_.buffer(alloc->buffer);
+        if (b.role == BufferRole::kReducer) out.push_back(StartAnew(b, alloc->buffer, *s));
+        continue;
+      }
+      const Assign* assign = As<Assign>(s);
+      if (assign && present_vars_.contains(assign->var) && !defined_before_.contains(assign->var)) {
+        out_.push_back(MakeStmt(Assign{assign->var, ZeroOf(m_.var(assign->var).type)}, s->span));
+        present_vars_.erase(assign->var);
+      }
+      out.push_back(std::move(s));
+    }
+    return out;
+  }
+
+  static StmtRef StartAnew(const Buffer& b, BufferId id, const Stmt& at) {
+    return MakeStmt(Fill{WholeTile(b, id), IdentityOf(b.reduce_op, b.dtype)}, at.span, at.id);
+  }
+
+  static ExprRef ZeroOf(ScalarType type) {
+    return type == ScalarType::kBool  ? MakeBool(false)
+           : type == ScalarType::kInt ? MakeInt(0)
+                                      : MakeFloat(0, type);
+  }
+
   void NoteFilled(const Copy& copy, std::vector<BufferId>& filled) const {
     const bool fills = m_.buffer(copy.src.buffer).scope == Scope::kGlobal &&
                        m_.buffer(copy.dst.buffer).scope != Scope::kGlobal;
@@ -139,11 +174,13 @@ class LoopExpander {
       if (const VarRef* ref = As<VarRef>(e)) used_vars.insert(ref->var);
     });
     for (BufferId tile : filled) {
-      if (used_tiles.contains(tile)) r.tiles.push_back({tile, NewTileRing(tile, r.distance)});
+      if (used_tiles.erase(tile)) r.tiles.push_back({tile, NewTileRing(tile, r.distance)});
     }
     for (VarId v : defined) {
-      if (used_vars.contains(v)) r.values.push_back({v, NewValueRing(v, r.distance)});
+      if (used_vars.erase(v)) r.values.push_back({v, NewValueRing(v, r.distance)});
     }
+    present_tiles_.insert(used_tiles.begin(), used_tiles.end());
+    present_vars_.insert(used_vars.begin(), used_vars.end());
     return r;
   }
 
@@ -165,10 +202,7 @@ class LoopExpander {
       const ScalarType type = v.type;
       const VarId id =
           m_.AddVar(absl::StrCat(v.name, "_lag"), type, VarRole::kMutable, stmt_->span);
-      const ExprRef zero = type == ScalarType::kBool  ? MakeBool(false)
-                           : type == ScalarType::kInt ? MakeInt(0)
-                                                      : MakeFloat(0, type);
-      out_.push_back(MakeStmt(Assign{id, zero}));
+      out_.push_back(MakeStmt(Assign{id, ZeroOf(type)}));
       ring.push_back(id);
     }
     return ring;
@@ -237,8 +271,12 @@ class LoopExpander {
   const StmtRef& stmt_;
   const For& loop_;
   ExprRef first_;
+  const absl::flat_hash_set<VarId>& defined_before_;
   Block out_;
   std::vector<Replay> replays_;
+  // What lags use and do not replay.
+  absl::flat_hash_set<BufferId> present_tiles_;
+  absl::flat_hash_set<VarId> present_vars_;
 };
 
 class LagExpander : public StmtMapper {
@@ -247,16 +285,19 @@ class LagExpander : public StmtMapper {
 
   Block MapBlock(const Block& b) override {
     Block out;
+    const absl::flat_hash_set<VarId> outside = defined_;
     for (const StmtRef& s : b) {
+      if (const Assign* assign = As<Assign>(s)) defined_.insert(assign->var);
       const StmtRef inner = MapStmt(s);  // nested loops first
       const For* loop = As<For>(inner);
       if (loop && HasLag(*loop)) {
-        Block expanded = LoopExpander(m_, inner, *loop).Run();
+        Block expanded = LoopExpander(m_, inner, *loop, defined_).Run();
         out.insert(out.end(), expanded.begin(), expanded.end());
       } else {
         out.push_back(inner);
       }
     }
+    defined_ = outside;
     return out;
   }
 
@@ -267,6 +308,7 @@ class LagExpander : public StmtMapper {
   }
 
   Module& m_;
+  absl::flat_hash_set<VarId> defined_;  // mutable variables assigned so far, of the blocks around
 };
 
 }  // namespace

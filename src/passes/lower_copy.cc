@@ -148,7 +148,7 @@ void LowerAtomic(Lowering& l, const Atomic& atomic) {
     l.Emit(AtomicElement{atomic.op,
                          dst.buffer,
                          {l.Offset(dst.buffer, Lowering::Index(dst, c))},
-                         ConvertTo(dtype, l.LoadAt(src, c))});
+                         ElementValue(dtype, l.LoadAt(src, c))});
   };
   if (dst.num_elements() == 0) return;
   if (!l.flat() && l.IsGlobal(dst) && dst.rank() > 0) {

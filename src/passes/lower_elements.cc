@@ -28,7 +28,7 @@ void LowerStore(Lowering& l, const Store& store) {
 
 void LowerAtomicElement(Lowering& l, const AtomicElement& a) {
   const DType dtype = l.buffer(a.buffer).dtype;
-  const ExprRef value = ConvertTo(dtype, l.Lowered(a.value));
+  const ExprRef value = ElementValue(dtype, l.Lowered(a.value));
   l.Emit(AtomicElement{a.op, a.buffer, {l.Offset(a.buffer, LoweredAll(l, a.index))}, value});
 }
 

@@ -52,6 +52,8 @@ ExprRef ConvertTo(DType to, const ExprRef& v) {
   return MakeCast(to, v);
 }
 
+ExprRef ElementValue(DType to, const ExprRef& v) { return MakeCast(to, ConvertTo(to, v)); }
+
 std::vector<int64_t> Without(const std::vector<int64_t>& extents, int dim) {
   std::vector<int64_t> out = extents;
   out.erase(out.begin() + dim);
@@ -65,9 +67,8 @@ Lowering::Lowering(Module& module, const Target& target, const Launch& launch)
       cooperative_(target.simt || (target.channels && launch.groups > 1)) {}
 
 int64_t Lowering::team_size() const {
-  const int64_t threads =
-      launch_.threads > 0 ? launch_.threads : int64_t{target_.default_threads} * launch_.groups;
-  return in_group() ? threads / launch_.groups : threads;
+  const int64_t per_group = launch_.threads > 0 ? launch_.threads : target_.default_threads;
+  return in_group() ? per_group : per_group * launch_.groups;
 }
 
 Block Lowering::Capture(absl::FunctionRef<void()> make) {

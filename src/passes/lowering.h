@@ -39,6 +39,8 @@ ExprRef IdentityOf(ReduceOp op, DType dtype);
 // `v` as a value of `to`'s compute type, rounded to `to` where the compute type changes (a store
 // rounds anyhow). A number becomes a bool by != 0.
 ExprRef ConvertTo(DType to, const ExprRef& v);
+// `v` as an element of `to` holds it, also where the compute type stays: atomics combine elements.
+ExprRef ElementValue(DType to, const ExprRef& v);
 std::vector<int64_t> Without(const std::vector<int64_t>& extents, int dim);
 
 class Lowering {

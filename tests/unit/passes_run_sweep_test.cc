@@ -665,6 +665,57 @@ kernel k(N: dim; k1: int, k2: int, down: bool) {
   }
 }
 
+// -1 is the largest u32.
+TEST(PassesRun, AtomicsCombineElements) {
+  CheckAll({{"negative and unsigned",
+             R"(
+kernel k() {
+  in X: tensor<i32>[4]
+  inout A: tensor<u32>[4], B: tensor<u32>[4]
+  launch m in 2 {
+    x = alloc_shared<i32>[4]
+    copy X[0] -> x
+    parallel i in 4 { x[i] = x[i] - 3 }
+    atomic_min x -> A[0]
+    parallel i in 4 { atomic_max x[i] -> B[i] }
+  }
+})",
+             {},
+             {}}});
+}
+
+// The last lags run behind the loop, and see there what its last iteration left.
+TEST(PassesRun, LagUsesWhatTheLoopMakes) {
+  constexpr std::string_view kText = R"(
+kernel k(N: dim; k: int) {
+  in X: tensor<f32>[N, 4] out Z: tensor<f32>[N, 4]
+  launch m in 1 {
+    n = alloc_var<i32>(0)
+    pipelined j in N stages=2 {
+      x = alloc_shared<f32>[4]
+      copy X[j, 0:] -> x
+      y = alloc_fragment<f32>[4]
+      parallel i in 4 { y[i] = x[i] * 2 }
+      a = alloc_local<i32>[1]
+      a[0] = j
+      w = alloc_var<f32>(j + 1)
+      n += 1
+      r = alloc_reducer<f32, max>[1]
+      reduce_max x -> r
+      finish r
+      lag k {
+        t = alloc_fragment<f32>[4]
+        parallel i in 4 { t[i] = x[i] + 10 * y[i] + 100 * a[0] + 1000 * w + 10000 * n + r[0] }
+        copy t -> Z[j, 0:]
+      }
+    }
+  }
+})";
+  for (const char* k : {"1", "3"}) {
+    for (int64_t n : {0, 1, 2, 5}) CheckProgram({"lag", kText, {{"k", k}}, {n}});
+  }
+}
+
 TEST(PassesRun, LagInNestedLoops) {
   CheckAll({{"nested",
              R"(

@@ -551,6 +551,51 @@ TEST(Gemm, BoundIsTheStatedOne) {
   EXPECT_GT(tf32.worst_ratio(), 0.001);  // it does round
 }
 
+// 1 + 2^-11 lies between two f16 numbers; twice that, added at once, would not.
+TEST(Gemm, NarrowAccumulatorRoundsEveryTime) {
+  Program p(R"(tl 1.0
+kernel k() {
+  in A: tensor<f16>[1, 1], B: tensor<f16>[1, 1]
+  out C: tensor<f32>[1, 1]
+  launch {
+    a, b = alloc_shared<f16>[1, 1]
+    c = alloc_fragment<f16>[1, 1]
+    copy A -> a
+    copy B -> b
+    fill c, 1
+    gemm a, b -> c
+    gemm a, b -> c
+    copy c -> C
+  }
+})");
+  p.Set("A", {0x1p-7}).Set("B", {0x1p-4});
+  TL_ASSERT_OK(p.Run());
+  EXPECT_THAT(p.Rounded("C"), ElementsAre(1));
+  EXPECT_THAT(p.Exact("C"), ElementsAre(1 + 0x1p-10));
+}
+
+// What the accumulator holds already is rounded at every step too.
+TEST(Gemm, BoundCountsThePresentValue) {
+  Program p(R"(tl 1.0
+kernel k() {
+  in A: tensor<f32>[1, 64], B: tensor<f32>[64, 1]
+  out C: tensor<f32>[1, 1]
+  launch {
+    a = alloc_shared<f32>[1, 64]
+    b = alloc_shared<f32>[64, 1]
+    c = alloc_fragment<f32>[1, 1]
+    copy A[0, 0] -> a
+    copy B[0, 0] -> b
+    fill c, 1024
+    gemm a, b -> c
+    copy c -> C
+  }
+})");
+  p.Set("A", Filled(64, 0x1p-7)).Set("B", Filled(64, 0x1.8p-7));  // each step is rounded up
+  TL_ASSERT_OK(p.Run());
+  EXPECT_GE(p.Bounds("C")[0], 8 * 1024 * 0x1p-23);
+}
+
 TEST(Gemm, ClearFlagStartsAnew) {
   Program p(GemmText("f32", "f32", false, false, "clear"));
   p.Dim("M", 1).Dim("N", 1).Dim("K", 6).Set("A", {1, 1, 1, 1, 1, 1}).Set("B", {1, 1, 1, 1, 1, 1});

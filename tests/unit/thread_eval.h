@@ -380,10 +380,24 @@ class ThreadEval {
         return {0, std::fabs(a.f)};
       case MathFn::kFin:
         return {0, std::isfinite(a.f) ? a.f : 0};
-      default:
-        Fail(absl::StrCat("no ", Name(x.fn), " here"));
-        return {};
+      case MathFn::kLog2:
+        return {0, Rounded(type, std::log2(a.f))};
+      case MathFn::kErf:
+        return {0, Rounded(type, std::erf(a.f))};
+      case MathFn::kSigmoid:
+        return {0, Rounded(type, 1 / (1 + std::exp(-a.f)))};
+      case MathFn::kSin:
+        return {0, Rounded(type, std::sin(a.f))};
+      case MathFn::kCos:
+        return {0, Rounded(type, std::cos(a.f))};
+      case MathFn::kFloor:
+        return {0, std::floor(a.f)};
+      case MathFn::kCeil:
+        return {0, std::ceil(a.f)};
+      case MathFn::kRound:
+        return {0, std::nearbyint(a.f)};
     }
+    return {};
   }
 
   Value EvalCast(const Cast& x) {

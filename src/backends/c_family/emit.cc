@@ -14,10 +14,6 @@ Status CheckLimits(const Launch& launch, int64_t threads, const Target& target) 
         launch.span, absl::StrCat("the launch needs ", threads, " threads per block; ", target.name,
                                   " has 1 to ", target.max_threads_per_block));
   }
-  if (launch.groups < 1 || threads % launch.groups != 0) {
-    return LimitError(launch.span, absl::StrCat("threads=", threads,
-                                                " is no multiple of groups=", launch.groups));
-  }
   if (target.max_shared_bytes > 0 && launch.arena_bytes > target.max_shared_bytes) {
     return LimitError(launch.span, absl::StrCat("the launch needs ", launch.arena_bytes,
                                                 " bytes of shared memory per block; ", target.name,
@@ -28,13 +24,13 @@ Status CheckLimits(const Launch& launch, int64_t threads, const Target& target) 
 
 StatusOr<std::string> EmitLaunch(const Module& module, const Launch& launch, const Target& target,
                                  const Dialect& dialect, Entry& entry) {
-  const int64_t threads =
-      launch.threads > 0 ? launch.threads : int64_t{target.default_threads} * launch.groups;
+  const int64_t per_group = launch.threads > 0 ? launch.threads : target.default_threads;
+  const int64_t threads = per_group * launch.groups;
   TL_RETURN_IF_ERROR(CheckLimits(launch, threads, target));
   entry.threads = static_cast<int>(threads);
   entry.groups = launch.groups;
   entry.shared_bytes = launch.arena_bytes;
-  return KernelEmitter(module, launch, entry.threads / launch.groups, dialect).Emit(entry.symbol);
+  return KernelEmitter(module, launch, static_cast<int>(per_group), dialect).Emit(entry.symbol);
 }
 
 }  // namespace

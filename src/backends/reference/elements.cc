@@ -146,9 +146,9 @@ bool Agent::Exec(const Stmt& s, const AtomicElement& atomic) {
   if (!EvalIndex(atomic.index, atomic.buffer, "atomic update", s.span, &index, &uncertain)) {
     return false;
   }
-  const Value value = Eval(atomic.value);
-  if (failed()) return false;
   const Buffer& b = buffer(atomic.buffer);
+  const Value value = arith_.Convert(b.dtype, ComputeType(b.dtype), Eval(atomic.value));
+  if (failed()) return false;
   if (b.scope == Scope::kGlobal) {
     Tensor& tensor = machine_->tensor(atomic.buffer);
     AtomicAt(s, atomic.op, &tensor, tensor.Offset(index), value);

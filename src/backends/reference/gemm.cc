@@ -83,8 +83,15 @@ bool AnyError(const std::vector<double>& err) {
   return std::any_of(err.begin(), err.end(), [](double e) { return e != 0; });
 }
 
-// Float64 product with the running error bound of docs in error_model.h.
-void MultiplyExact(const Matrix& a, const Matrix& b, const TileView& c, double eps) {
+// What sums in `c` lose at every step. A narrow result may be summed in its own type, as tensor
+// cores do with f16.
+double AccumulatorEps(DType c) {
+  return c == DType::kF64 ? kF64Eps : c == DType::kF32 ? kF32Eps : Epsilon(c);
+}
+
+// Float64 product with the running error bound of docs in error_model.h; `operand_eps`: what the
+// operands may be rounded by.
+void MultiplyExact(const Matrix& a, const Matrix& b, const TileView& c, double operand_eps) {
   const Matrix cm{c, false};
   const int64_t m = a.rows(), n = b.cols(), k = a.cols();
   const auto values = [](const Matrix& x) {
@@ -106,14 +113,15 @@ void MultiplyExact(const Matrix& a, const Matrix& b, const TileView& c, double e
     for (size_t i = 0; i < reach.size(); ++i) reach[i] += eb[i];
     Multiply(m, n, k, ea.data(), reach.data(), ec.data());
   }
-  const double factor = kSumFactor * std::sqrt(static_cast<double>(k)) * eps;
-  const double own_eps = c.dtype == DType::kF64 ? kF64Eps : kF32Eps;
+  const double own_eps = AccumulatorEps(c.dtype);
   for (int64_t i = 0; i < m; ++i) {
     for (int64_t j = 0; j < n; ++j) {
       const int64_t at = cm.At(i, j), from = i * n + j;
       const double v = vc[from], before = c.cell[at].f;
-      double e = ec[from] + factor * sum[from];
-      if (before != 0) e += own_eps * std::fabs(v);
+      // What c held before is one more term.
+      const double factor = kSumFactor * std::sqrt(static_cast<double>(k + (before != 0)));
+      double e =
+          ec[from] + factor * ((own_eps + operand_eps) * sum[from] + own_eps * std::fabs(before));
       if (!std::isfinite(v)) {
         e = e == kInf ? kInf : 0;
       } else if (std::isnan(e) ||
@@ -166,8 +174,7 @@ bool Agent::Exec(const Stmt& s, const Gemm& gemm) {
       cell.i = WrapTo(c.dtype, cell.i);
     });
   } else if (exact_) {
-    const double eps = (c.dtype == DType::kF64 ? kF64Eps : kF32Eps) + (tf32 ? kTf32Eps : 0);
-    MultiplyExact(ma, mb, c, eps);
+    MultiplyExact(ma, mb, c, tf32 ? kTf32Eps : 0);
   } else if (c.dtype == DType::kF64) {
     MultiplyAs<double>(ma, mb, c, [](Cell x) { return x.f; }, AsDouble);
   } else {
@@ -175,6 +182,12 @@ bool Agent::Exec(const Stmt& s, const Gemm& gemm) {
         ma, mb, c,
         [tf32](Cell x) { return tf32 ? ToTf32(static_cast<float>(x.f)) : static_cast<float>(x.f); },
         AsDouble);
+  }
+  if (IsFloat(c.dtype) && c.dtype != DType::kF32 && c.dtype != DType::kF64) {
+    ForEachCoordinate(c.rank, c.extent, [&](const Index& i) {
+      const int64_t at = c.At(i);
+      c.Set(at, arith_.Convert(c.dtype, ScalarType::kF32, c.Get(at)));
+    });
   }
   if (exact_) SpreadUndefined(ma, mb, c);
   block_->work += ma.rows() * ma.cols() * mb.cols();

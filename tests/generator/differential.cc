@@ -1,0 +1,247 @@
+#include "tests/generator/differential.h"
+
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "backends/c_family/emit.h"
+#include "backends/cuda/dialect.h"
+#include "backends/cuda/targets.h"
+#include "backends/emulate/emulate.h"
+#include "backends/reference/compare.h"
+#include "ir/bind.h"
+#include "ir/host_eval.h"
+#include "ir/syntax.h"
+#include "ir/unparse.h"
+#include "passes/pipeline.h"
+#include "service/environment.h"
+#include "tests/generator/launch_params.h"
+#include "tests/unit/thread_eval.h"
+
+namespace tl::generator {
+namespace {
+
+constexpr int kThreads = 8;  // of a group, in "thread"
+
+// The message without what differs from program to program: quoted names and numbers.
+std::string KindOf(std::string_view message) {
+  std::string kind;
+  for (size_t i = 0; i < message.size() && kind.size() < 100; ++i) {
+    const char c = message[i];
+    const size_t end = c == '\'' ? message.find('\'', i + 1) : std::string_view::npos;
+    if (end != std::string_view::npos) {
+      kind += "'…'";
+      i = end;
+    } else if (std::isdigit(static_cast<unsigned char>(c))) {
+      if (kind.empty() || kind.back() != '#') kind += '#';
+    } else {
+      kind += c;
+    }
+  }
+  return kind;
+}
+
+Outcome Refused(std::string where, const Status& status) {
+  Outcome o{Verdict::kRefused, std::move(where),
+            absl::StrCat(FormatSpan(DetailOf(status).span), " ", status.message())};
+  o.kind = KindOf(status.message());
+  return o;
+}
+
+Outcome Differs(std::string where, std::string message) {
+  return {Verdict::kDiffers, std::move(where), std::move(message)};
+}
+
+Outcome Differs(std::string where, const Status& status) {
+  return Differs(std::move(where), absl::StrCat(FormatSpan(DetailOf(status).span), " ",
+                                                status.ToString(), "\n", DetailOf(status).log));
+}
+
+// What a backend may say no to.
+bool MayRefuse(const Status& s) {
+  return s.code() == absl::StatusCode::kUnimplemented ||
+         s.code() == absl::StatusCode::kResourceExhausted;
+}
+
+Target ThreadTarget() {
+  Target t;
+  t.name = "threads";
+  t.simt = true;
+  t.channels = true;
+  t.default_threads = kThreads;
+  return t;
+}
+
+}  // namespace
+
+Differential::Differential(std::vector<std::string> backends)
+    : backends_(std::move(backends)), thread_target_(ThreadTarget()) {
+  SearchPaths paths = ReadEnvironment().paths;
+  paths.library_dir = TL_LIBRARY_DIR;
+  cpu_ = MakeCpuBackend(paths, 2);
+  if (StatusOr<Target> t = cpu_->FindTarget("cpu"); t.ok()) cpu_target_ = *std::move(t);
+  if (StatusOr<Target> t = FindCudaTarget("sm_80"); t.ok()) cuda_target_ = *std::move(t);
+  cuda_target_.default_threads = 32;
+}
+
+StatusOr<reference::GeneratedInputs> Differential::Inputs(const Program& program) const {
+  return reference::MakeInputs(*module_, program.dims, program.strides, std::nullopt, program.seed);
+}
+
+// Everything that turns a program into text and back.
+Outcome Differential::Texts(const Program& program) {
+  const StatusOr<syntax::Program> parsed = syntax::Parse(program.text);
+  if (!parsed.ok()) return Refused("parse", parsed.status());
+  const std::string printed = syntax::Print(*parsed);
+  const StatusOr<syntax::Program> again = syntax::Parse(printed);
+  if (!again.ok()) return Differs("text", again.status());
+  if (syntax::Print(*again) != printed)
+    return Differs("text", "printed and parsed, it prints as another text");
+  StatusOr<Module> bound = Bind(*parsed, {program.values, ""});
+  if (!bound.ok()) return Refused("bind", bound.status());
+  module_ = std::make_unique<Module>(*std::move(bound));
+  const std::string canonical = CanonicalText(*module_);
+  const StatusOr<syntax::Program> unparsed = syntax::Parse(syntax::Print(Unparse(*module_)));
+  if (!unparsed.ok()) return Differs("text", unparsed.status());
+  const StatusOr<Module> rebound = Bind(*unparsed, {});
+  if (!rebound.ok()) return Differs("text", rebound.status());
+  if (CanonicalText(*rebound) != canonical)
+    return Differs("text", "unparsed and bound, it is another program");
+  const StatusOr<Module> of_printed = Bind(*again, {program.values, ""});
+  if (!of_printed.ok() || CanonicalText(*of_printed) != canonical) {
+    return Differs("text", "printed and bound, it is another program");
+  }
+  return {};
+}
+
+std::string Differential::CompareAll(const reference::GeneratedInputs& inputs,
+                                     Outcome* outcome) const {
+  if (const Status s = inputs.CheckGuards(*module_); !s.ok()) return std::string(s.message());
+  for (const reference::Output& out : exact_->tensors) {
+    size_t at = 0;
+    while (module_->operands[at] != out.id()) ++at;
+    const Buffer& b = module_->buffer(out.id());
+    const reference::Comparison c =
+        reference::Compare(out, inputs.operands[at].data(), b.role == BufferRole::kOut);
+    outcome->compared += c.compared;
+    outcome->unbounded += c.unbounded;
+    if (c.ok()) continue;
+    return absl::StrCat(reference::ElementName(*module_, out.id(), inputs.arguments.host(),
+                                               std::max<int64_t>(c.worst_at, 0)),
+                        " is ", c.actual, " instead of ", c.expected, ", bound ", c.bound, "; ",
+                        c.mismatches, " of ", c.compared, " differ, ", c.strays, " strays");
+  }
+  return "";
+}
+
+Outcome Differential::Reference(const Program& program) {
+  StatusOr<reference::GeneratedInputs> inputs = Inputs(program);
+  if (!inputs.ok()) return Refused("inputs", inputs.status());
+  StatusOr<reference::Outputs> exact = reference::RunExact(*module_, inputs->arguments);
+  if (!exact.ok()) return Refused("reference", exact.status());
+  exact_ = std::make_unique<reference::Outputs>(*std::move(exact));
+  if (const Status s = reference::RunRounded(*module_, inputs->arguments); !s.ok())
+    return Differs("reference", s);
+  Outcome outcome;
+  const std::string wrong = CompareAll(*inputs, &outcome);
+  return wrong.empty() ? outcome : Differs("reference", wrong);
+}
+
+StatusOr<std::string> Differential::RunCpu(const Module& thread,
+                                           const reference::GeneratedInputs& inputs) {
+  TL_ASSIGN_OR_RETURN(const Generated generated, cpu_->Generate(thread, cpu_target_, {}));
+  TL_ASSIGN_OR_RETURN(const Built built, cpu_->Build(generated, cpu_target_));
+  TL_ASSIGN_OR_RETURN(const auto kernel, cpu_->Load(built.binary, generated.entries, thread, 0));
+  LaunchArguments arguments(thread, inputs);
+  for (size_t i = 0; i < thread.launches.size(); ++i) {
+    TL_ASSIGN_OR_RETURN(const int64_t blocks,
+                        NumBlocks(thread, thread.launches[i], inputs.arguments.host()));
+    if (blocks == 0) continue;
+    TL_RETURN_IF_ERROR(kernel->Launch(static_cast<int>(i), blocks, arguments.params()));
+  }
+  return std::string();
+}
+
+StatusOr<std::string> Differential::RunThreads(const Module& thread,
+                                               const reference::GeneratedInputs& inputs,
+                                               uint64_t seed) {
+  const reference::Arguments& a = inputs.arguments;
+  const testing::ThreadEvalArgs args{a.operands, a.workspaces, a.dims, a.strides, a.scalars};
+  return testing::ThreadEval(thread, args, kThreads, seed).Run();
+}
+
+StatusOr<std::string> Differential::RunEmulated(const Module& thread,
+                                                const reference::GeneratedInputs& inputs,
+                                                uint64_t seed) {
+  TL_ASSIGN_OR_RETURN(const Generated generated, EmitC(thread, cuda_target_, CudaDialect()));
+  TL_ASSIGN_OR_RETURN(const auto program,
+                      EmulatedProgram::Build(generated, CudaPrimitives(), TL_HOST_COMPILER));
+  LaunchArguments arguments(thread, inputs);
+  for (size_t i = 0; i < thread.launches.size(); ++i) {
+    TL_ASSIGN_OR_RETURN(const int64_t blocks,
+                        NumBlocks(thread, thread.launches[i], inputs.arguments.host()));
+    if (blocks == 0) continue;
+    const Status s = program->Run(static_cast<int>(i), blocks, arguments.params().params, seed);
+    if (!s.ok()) return std::string(s.message());
+  }
+  return std::string();
+}
+
+Outcome Differential::RunOn(const std::string& backend, const Program& program,
+                            const Mutation& mutation) {
+  const Target& target = backend == "cpu"       ? cpu_target_
+                         : backend == "emulate" ? cuda_target_
+                                                : thread_target_;
+  Module tile = *module_;
+  bool changed = mutation && mutation(tile);
+  StatusOr<Module> thread = Lower(tile, target);
+  if (!thread.ok())
+    return MayRefuse(thread.status()) ? Refused(backend, thread.status())
+                                      : Differs(backend, thread.status());
+  changed = (mutation && mutation(*thread)) || changed;
+  if (mutation && !changed) return {Verdict::kRefused, "mutation", "", "nothing to change"};
+  StatusOr<reference::GeneratedInputs> inputs = Inputs(program);
+  if (!inputs.ok()) return Refused("inputs", inputs.status());
+  const StatusOr<std::string> run = backend == "cpu" ? RunCpu(*thread, *inputs)
+                                    : backend == "emulate"
+                                        ? RunEmulated(*thread, *inputs, program.seed)
+                                        : RunThreads(*thread, *inputs, program.seed);
+  if (!run.ok())
+    return MayRefuse(run.status()) ? Refused(backend, run.status())
+                                   : Differs(backend, run.status());
+  if (!run->empty()) return Differs(backend, *run);
+  Outcome outcome;
+  const std::string wrong = CompareAll(*inputs, &outcome);
+  return wrong.empty() ? outcome : Differs(backend, wrong);
+}
+
+Outcome Differential::Run(const Program& program, const Mutation& mutation) {
+  Outcome outcome = Texts(program);
+  if (outcome.verdict != Verdict::kAgrees) return outcome;
+  outcome = Reference(program);
+  if (outcome.verdict != Verdict::kAgrees) return outcome;
+  Outcome refused;
+  bool changed = !mutation;
+  for (const std::string& backend : backends_) {
+    const Outcome o = RunOn(backend, program, mutation);
+    if (o.verdict == Verdict::kDiffers) return o;
+    if (o.where != "mutation") changed = true;
+    if (o.verdict == Verdict::kRefused && o.where != "mutation") refused = o;
+  }
+  if (!changed) return {Verdict::kRefused, "mutation", "", "nothing to change"};
+  return refused.verdict == Verdict::kRefused ? refused : outcome;
+}
+
+std::string Describe(const Program& program) {
+  std::string out = absl::StrCat("# seed ", program.seed);
+  if (!program.values.empty())
+    absl::StrAppend(&out, " with ", absl::StrJoin(program.values, " ", absl::PairFormatter("=")));
+  absl::StrAppend(&out, " dims [", absl::StrJoin(program.dims, ", "), "] strides [",
+                  absl::StrJoin(program.strides, ", "), "]\n", program.text);
+  return out;
+}
+
+}  // namespace tl::generator
