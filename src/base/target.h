@@ -5,6 +5,9 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
+
+#include "base/matrix_atom.h"
 
 namespace tl {
 
@@ -27,6 +30,12 @@ struct Target {
   int64_t max_blocks = 0;        // of a one-dimensional grid
   int64_t max_param_bytes = 4096;
   bool channels = false;  // ChannelAcquire / ChannelRelease can be lowered
+
+  // Fragments may live in the registers of a block's threads; else all tiles lie in shared memory.
+  bool register_fragments = false;
+  bool async_copies = false;  // global to shared memory without passing through registers
+  bool matrix_loads = false;  // LoadMatrix
+  std::vector<MatrixAtom> matrix_atoms;  // fastest first among those that fit one gemm
 };
 
 }  // namespace tl

@@ -147,6 +147,9 @@ struct SameNode {
     const PartsBound& y = same(x);
     return x.launch == y.launch && x.end == y.end && Equal(x.item, y.item);
   }
+  bool operator()(const IsAligned& x) const {
+    return x.buffer == same(x).buffer && x.bytes == same(x).bytes;
+  }
 };
 
 }  // namespace
@@ -278,6 +281,9 @@ ExprRef MakeLoad(BufferId buffer, DType dtype, std::vector<ExprRef> index, Span 
 
 ExprRef MakePartsBound(int launch, ExprRef item, bool end, Span span) {
   return Node(PartsBound{launch, std::move(item), end}, ScalarType::kInt, span);
+}
+ExprRef MakeIsAligned(BufferId buffer, int bytes, Span span) {
+  return Node(IsAligned{buffer, bytes}, ScalarType::kBool, span);
 }
 
 const int64_t* IntValue(const ExprRef& e) {

@@ -118,9 +118,15 @@ struct PartsBound {
   bool end;
 };
 
+// Level Thread: does the storage of a global tensor start at a multiple of `bytes`? bool.
+struct IsAligned {
+  BufferId buffer;
+  int bytes;
+};
+
 struct Expr {
   using Node = std::variant<IntLit, FloatLit, BoolLit, VarRef, Unary, Binary, Select, Call, Cast,
-                            Load, PartsBound>;
+                            Load, PartsBound, IsAligned>;
   Node node;
   ScalarType type;
   Span span;
@@ -144,6 +150,7 @@ ExprRef MakeCall(MathFn fn, std::vector<ExprRef> args, Span span = {});
 ExprRef MakeCast(DType to, ExprRef arg, Span span = {});
 ExprRef MakeLoad(BufferId buffer, DType dtype, std::vector<ExprRef> index, Span span = {});
 ExprRef MakePartsBound(int launch, ExprRef item, bool end, Span span = {});
+ExprRef MakeIsAligned(BufferId buffer, int bytes, Span span = {});
 
 // Literal value, if it is one.
 const int64_t* IntValue(const ExprRef& e);

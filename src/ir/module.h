@@ -16,12 +16,17 @@
 #include "base/dtype.h"
 #include "base/status.h"
 #include "ir/expr.h"
+#include "layout/fragment_layout.h"
+#include "layout/shared_layout.h"
 
 namespace tl {
 
 enum class Level : uint8_t {
-  kTile,    // what the author wrote, parameters bound
-  kThread,  // scalar statements of one thread: flat loads and stores, barriers
+  kTile,      // what the author wrote, parameters bound
+  kSelected,  // besides: matrix instructions and the order of shared tiles are chosen
+  kPlanned,   // besides: pipelined loops are rings, asynchronous copies and waits
+  kMapped,    // besides: fragments that live in registers have layouts
+  kThread,    // statements of one thread: flat loads and stores, near-target instructions, barriers
 };
 
 // ---- Variables -------------------------------------------------------------------------------
@@ -88,6 +93,15 @@ struct Buffer {
   // lives in registers or on the stack).
   int64_t arena_offset = -1;
   int64_t boxes = 0;  // annotation `boxes=64`: loaded in boxes of that many columns; 0: unset
+
+  // From level Selected on. Shared tiles: the order within a row, of the last two dims.
+  Swizzle swizzle;
+  // From level Planned on. Dim 0 counts the slots of a ring, whose waits and barriers the
+  // pipeline's plan has placed.
+  bool ring = false;
+  // From level Mapped on. Fragments in registers; null: the tile lies in shared memory. At level
+  // Thread such a tile is a kLocal array of layout->slots() elements.
+  std::shared_ptr<const FragmentLayout> layout;
 
   int rank() const {
     return static_cast<int>(scope == Scope::kGlobal ? shape.size() : extents.size());
@@ -185,17 +199,25 @@ struct Copy {
   Region src, dst;
   ExprRef rows;
   bool transpose = false;
+  // From level Planned on: global to a ring; may still be under way until an AsyncWait for the
+  // group it belongs to and a barrier.
+  bool async = false;
 };
 struct Fill {
   Region dst;
   ExprRef value;
 };  // `clear` is fill 0; a reducer takes any value
+inline constexpr int kNoAtom = -1;
 // c (+)= op(a) * op(b); op transposes where asked. c's dtype is the accumulator: f32, f64 or i32.
 struct Gemm {
   Region a, b, c;
   bool transpose_a = false, transpose_b = false, clear = false;
   GemmPolicy policy = GemmPolicy::kSquare;
   GemmPrecision precision = GemmPrecision::kExact;
+  // From level Selected on: index into Target::matrix_atoms, or kNoAtom (plain arithmetic), and how
+  // the warps are laid over c.
+  int atom = kNoAtom;
+  int warp_rows = 0, warp_cols = 0;
 };
 // dst = op over dim of src (clear), else dst = op(dst, op over dim of src). dst has src's extents
 // without dim.
@@ -269,6 +291,68 @@ struct ThreadFor {
 struct Barrier {
   Team team;
 };
+// Every thread runs the iterations 0..count-1 over its own registers; they are unrolled, and none
+// waits for another thread.
+struct SlotFor {
+  VarId var;
+  int64_t count;
+  Block body;
+};
+// `count` neighbouring elements moved as one access of count * element size = 1, 2, 4, 8 or 16
+// bytes, to which both places are aligned. Same dtype on both sides; local, shared or global.
+struct VectorMove {
+  BufferId dst;
+  ExprRef dst_offset;
+  BufferId src;
+  ExprRef src_offset;
+  int count;
+};
+// The same from global to shared memory, 4, 8 or 16 bytes, without waiting: the elements are there
+// after the AsyncWait for the group that the next AsyncCommit closes, and a barrier. Where `inside`
+// does not hold, zeros arrive and nothing is read.
+struct AsyncMove {
+  BufferId dst;
+  ExprRef dst_offset;
+  BufferId src;
+  ExprRef src_offset;
+  int count;
+  ExprRef inside;
+};
+// Closes the group of this thread's asynchronous copies since the last commit; empty groups count.
+struct AsyncCommit {};
+// Waits until at most `pending` of this thread's newest groups are under way.
+struct AsyncWait {
+  int pending;
+};
+// ldmatrix, by all lanes of a warp: `matrices` (1, 2, 4) matrices of 8 rows of 16 bytes. Lane i
+// names the start of row i % 8 of matrix i / 8 (other lanes' offsets are not looked at). Lane i
+// gets, of each matrix, the 4 bytes i % 4 of row i / 4, in registers dst[dst_offset],
+// dst[dst_offset + 4 bytes], ... `transpose`: of 16-bit elements, elements (2*(i%4), i/4) and
+// (2*(i%4)+1, i/4).
+struct LoadMatrix {
+  BufferId dst;  // local
+  ExprRef dst_offset;
+  BufferId src;  // shared
+  ExprRef src_offset;
+  int matrices;
+  bool transpose;
+};
+// c += a * b by one matrix instruction of a warp; a, b, c are local arrays, offsets in elements.
+struct Mma {
+  int atom;  // index into Target::matrix_atoms
+  BufferId a;
+  ExprRef a_offset;
+  BufferId b;
+  ExprRef b_offset;
+  BufferId c;
+  ExprRef c_offset;
+};
+// var = `value` of the lane whose number differs in the bits of `mask`; all lanes of a warp.
+struct LaneExchange {
+  VarId var;
+  ExprRef value;
+  int mask;
+};
 // Runs on the first thread of every team only.
 struct OnFirstThread {
   Team team;
@@ -290,7 +374,8 @@ struct Stmt {
   using Node =
       std::variant<Let, Assign, Alloc, Store, AtomicElement, For, If, Copy, Fill, Gemm, Reduce,
                    ArgMax, CumSum, Finish, Atomic, Parallel, OnGroup, Lag, InTurn, Send, Recv,
-                   ThreadFor, Barrier, OnFirstThread, ChannelAcquire, ChannelRelease>;
+                   ThreadFor, Barrier, OnFirstThread, ChannelAcquire, ChannelRelease, SlotFor,
+                   VectorMove, AsyncMove, AsyncCommit, AsyncWait, LoadMatrix, Mma, LaneExchange>;
   Node node;
   Span span;
   int id = 0;  // number of the statement in program order, from 1; 0: made by a pass

@@ -122,6 +122,9 @@ class Unparser {
             {.kind = ExprKind::kIndex, .text = u.BufferName(x.buffer), .args = u.Texts(x.index)});
       }
       SExpr operator()(const PartsBound& x) const { return CallText("parts", {u.Text(x.item)}); }
+      SExpr operator()(const IsAligned& x) const {
+        return CallText("aligned", {NameText(u.BufferName(x.buffer)), u.Text(MakeInt(x.bytes))});
+      }
     };
     return std::visit(Visitor{*this, *e}, e->node);
   }
@@ -438,6 +441,53 @@ class Unparser {
   void Write(const ChannelRelease& x, Out& out) {
     syntax::Stmt s{.op = x.send ? "release_full" : "release_free"};
     s.operands.push_back(NameText(BufferName(x.channel)));
+    out.push_back(std::move(s));
+  }
+
+  void Write(const SlotFor& x, Out& out) {
+    syntax::Stmt s{.op = "for_slots"};
+    s.names.push_back(Binder(x.var));
+    s.operands.push_back(IntText(x.count));
+    s.body = BlockText(x.body);
+    out.push_back(std::move(s));
+  }
+  SExpr ElementText(BufferId id, const ExprRef& offset) const {
+    return New({.kind = ExprKind::kIndex, .text = BufferName(id), .args = {Text(offset)}});
+  }
+  void Write(const VectorMove& x, Out& out) {
+    syntax::Stmt s{.op = "move_vector"};
+    s.operands = {ElementText(x.src, x.src_offset), IntText(x.count)};
+    s.targets.push_back(ElementText(x.dst, x.dst_offset));
+    out.push_back(std::move(s));
+  }
+  void Write(const AsyncMove& x, Out& out) {
+    syntax::Stmt s{.op = "move_async"};
+    s.operands = {ElementText(x.src, x.src_offset), IntText(x.count), Text(x.inside)};
+    s.targets.push_back(ElementText(x.dst, x.dst_offset));
+    out.push_back(std::move(s));
+  }
+  void Write(const AsyncCommit&, Out& out) { out.push_back({.op = "async_commit"}); }
+  void Write(const AsyncWait& x, Out& out) {
+    syntax::Stmt s{.op = "async_wait"};
+    s.operands.push_back(IntText(x.pending));
+    out.push_back(std::move(s));
+  }
+  void Write(const LoadMatrix& x, Out& out) {
+    syntax::Stmt s{.op = x.transpose ? "load_matrix_trans" : "load_matrix"};
+    s.operands = {ElementText(x.src, x.src_offset), IntText(x.matrices)};
+    s.targets.push_back(ElementText(x.dst, x.dst_offset));
+    out.push_back(std::move(s));
+  }
+  void Write(const Mma& x, Out& out) {
+    syntax::Stmt s{.op = "mma"};
+    s.operands = {IntText(x.atom), ElementText(x.a, x.a_offset), ElementText(x.b, x.b_offset)};
+    s.targets.push_back(ElementText(x.c, x.c_offset));
+    out.push_back(std::move(s));
+  }
+  void Write(const LaneExchange& x, Out& out) {
+    syntax::Stmt s{.op = "exchange_lanes"};
+    s.operands = {Text(x.value), IntText(x.mask)};
+    s.targets.push_back(NameText(VarName(x.var)));
     out.push_back(std::move(s));
   }
 

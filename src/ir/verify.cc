@@ -37,7 +37,15 @@ std::string_view NameOf(const Stmt& s) {
                                                 "barrier",
                                                 "on first thread",
                                                 "acquire",
-                                                "release"};
+                                                "release",
+                                                "slot for",
+                                                "vector move",
+                                                "async move",
+                                                "async commit",
+                                                "async wait",
+                                                "load matrix",
+                                                "mma",
+                                                "lane exchange"};
   static_assert(std::size(kNames) == std::variant_size_v<Stmt::Node>);
   return kNames[s.node.index()];
 }
@@ -47,6 +55,11 @@ bool IsTileOnly(const Stmt& s) {
   return i >= Stmt::Node(Copy{}).index() && i < Stmt::Node(ThreadFor{}).index();
 }
 bool IsThreadOnly(const Stmt& s) { return s.node.index() >= Stmt::Node(ThreadFor{}).index(); }
+// What a plan puts among tile operations.
+bool IsPlan(const Stmt& s) {
+  return std::holds_alternative<Barrier>(s.node) || std::holds_alternative<AsyncCommit>(s.node) ||
+         std::holds_alternative<AsyncWait>(s.node);
+}
 
 bool IsBoolOp(BinaryOp op) { return op == BinaryOp::kAnd || op == BinaryOp::kOr; }
 bool IsIntOp(BinaryOp op) {
@@ -131,10 +144,10 @@ class Verifier {
     const size_t before = scope_vars_.size();
     for (const GridAxis& axis : launch.axes) {
       CheckInt(axis.extent, "extent of an axis");
-      if (level_ == Level::kTile) Define(axis.var);
+      if (level_ != Level::kThread) Define(axis.var);
     }
     if (launch.split) {
-      Require(level_ == Level::kTile, "a split axis is left");
+      Require(level_ != Level::kThread, "a split axis is left");
       CheckSplit(*launch.split);
     }
     if (level_ == Level::kThread) {
@@ -195,7 +208,7 @@ class Verifier {
       }
     }
     if (const PartsBound* x = As<PartsBound>(e)) {
-      Require(level_ == Level::kTile, "parts() is left");
+      Require(level_ != Level::kThread, "parts() is left");
       Require(x->launch >= 0 && static_cast<size_t>(x->launch) < m_.launches.size(),
               "launch of parts()");
     }
@@ -236,7 +249,7 @@ class Verifier {
   void CheckElement(BufferId buffer, const std::vector<ExprRef>& index) {
     CheckReachable(buffer);
     if (!status_.ok()) return;
-    const size_t want = level_ == Level::kTile ? m_.buffer(buffer).rank() : 1;
+    const size_t want = level_ != Level::kThread ? m_.buffer(buffer).rank() : 1;
     Require(index.size() == want,
             absl::StrCat("'", m_.buffer(buffer).name, "' takes ", want, " indices"));
     for (const ExprRef& e : index) Require(e && e->type == ScalarType::kInt, "an index is no int");
@@ -291,7 +304,10 @@ class Verifier {
   // ---- Statements
 
   void CheckStmt(const Stmt& s) {
-    if (level_ == Level::kTile) Require(!IsThreadOnly(s), "belongs to level Thread");
+    if (level_ != Level::kThread) {
+      const bool planned = level_ >= Level::kPlanned && IsPlan(s);
+      Require(!IsThreadOnly(s) || planned, "belongs to level Thread");
+    }
     if (level_ == Level::kThread) {
       const bool between = !finished_ && std::holds_alternative<OnGroup>(s.node);
       Require(!IsTileOnly(s) || between, "belongs to level Tile");
@@ -320,7 +336,7 @@ class Verifier {
     for (const ExprRef& e : x.index) CheckExpr(e);
     if (!status_.ok()) return;
     CheckTyped(x.value, ComputeType(m_.buffer(x.buffer).dtype), "value stored");
-    Require(level_ == Level::kTile || x.op == StoreOp::kSet, "only plain stores");
+    Require(level_ != Level::kThread || x.op == StoreOp::kSet, "only plain stores");
   }
   void Check(const AtomicElement& x) {
     CheckElement(x.buffer, x.index);
@@ -332,7 +348,7 @@ class Verifier {
   void Check(const For& x) {
     CheckInt(x.begin, "begin of a loop");
     CheckInt(x.end, "end of a loop");
-    Require(level_ == Level::kTile || x.kind != LoopKind::kPipelined, "a pipelined loop is left");
+    Require(level_ < Level::kPlanned || x.kind != LoopKind::kPipelined, "a pipelined loop is left");
     CheckBlockWith({x.var}, x.body);
   }
   void Check(const If& x) {
@@ -419,6 +435,52 @@ class Verifier {
     Define(x.slot);
   }
   void Check(const ChannelRelease& x) { CheckReachable(x.channel); }
+  void Check(const SlotFor& x) {
+    Require(x.count >= 0, "count of a loop over slots");
+    CheckBlockWith({x.var}, x.body);
+  }
+  void CheckVector(BufferId dst, const ExprRef& dst_offset, BufferId src, const ExprRef& src_offset,
+                   int64_t bytes) {
+    CheckElement(dst, {dst_offset});
+    CheckElement(src, {src_offset});
+    Require(bytes >= 1 && bytes <= 16 && (bytes & (bytes - 1)) == 0, "width of a vector");
+  }
+  int64_t BytesOf(BufferId id) const {
+    return IsBuffer(id) ? static_cast<int64_t>(SizeOf(m_.buffer(id).dtype)) : 0;
+  }
+  void Check(const VectorMove& x) {
+    CheckVector(x.dst, x.dst_offset, x.src, x.src_offset, x.count * BytesOf(x.src));
+    Require(BytesOf(x.dst) == BytesOf(x.src), "element sizes of a vector move differ");
+  }
+  void Check(const AsyncMove& x) {
+    const int64_t bytes = x.count * BytesOf(x.src);
+    CheckVector(x.dst, x.dst_offset, x.src, x.src_offset, bytes);
+    if (!status_.ok()) return;
+    Require(bytes >= 4, "width of an asynchronous move");
+    CheckTyped(x.inside, ScalarType::kBool, "condition of an asynchronous move");
+    Require(m_.buffer(x.src).scope == Scope::kGlobal && m_.buffer(x.dst).scope != Scope::kLocal &&
+                m_.buffer(x.dst).scope != Scope::kGlobal,
+            "an asynchronous move goes from global to shared memory");
+  }
+  void Check(const AsyncCommit&) {}
+  void Check(const AsyncWait& x) { Require(x.pending >= 0, "groups of an asynchronous wait"); }
+  void Check(const LoadMatrix& x) {
+    CheckElement(x.dst, {x.dst_offset});
+    CheckElement(x.src, {x.src_offset});
+    Require(x.matrices == 1 || x.matrices == 2 || x.matrices == 4, "matrices of a matrix load");
+    Require(!x.transpose || BytesOf(x.src) == 2, "a transposing matrix load takes 16-bit elements");
+  }
+  void Check(const Mma& x) {
+    CheckElement(x.a, {x.a_offset});
+    CheckElement(x.b, {x.b_offset});
+    CheckElement(x.c, {x.c_offset});
+    Require(x.atom >= 0, "matrix instruction");
+  }
+  void Check(const LaneExchange& x) {
+    CheckExpr(x.value);
+    Define(x.var);
+    Require(x.mask > 0, "mask of a lane exchange");
+  }
 
   const Module& m_;
   const Level level_;

@@ -115,21 +115,27 @@ void VisitStmtExprs(const Stmt& s, absl::FunctionRef<void(const ExprRef&)> visit
     for (const ExprRef& e : exprs) visit(e);
   };
   VisitRegions(s, [&](const Region& r, bool) { list(r.offset); });
-  std::visit(Overloaded{
-                 [&](const Let& x) { visit(x.value); },
-                 [&](const Assign& x) { visit(x.value); },
-                 [&](const Store& x) { list(x.index), visit(x.value); },
-                 [&](const AtomicElement& x) { list(x.index), visit(x.value); },
-                 [&](const For& x) { visit(x.begin), visit(x.end); },
-                 [&](const If& x) { visit(x.cond); },
-                 [&](const Copy& x) {
-                   if (x.rows) visit(x.rows);
-                 },
-                 [&](const Fill& x) { visit(x.value); },
-                 [&](const ThreadFor& x) { visit(x.extent); },
-                 [&](const auto&) {},
-             },
-             s.node);
+  std::visit(
+      Overloaded{
+          [&](const Let& x) { visit(x.value); },
+          [&](const Assign& x) { visit(x.value); },
+          [&](const Store& x) { list(x.index), visit(x.value); },
+          [&](const AtomicElement& x) { list(x.index), visit(x.value); },
+          [&](const For& x) { visit(x.begin), visit(x.end); },
+          [&](const If& x) { visit(x.cond); },
+          [&](const Copy& x) {
+            if (x.rows) visit(x.rows);
+          },
+          [&](const Fill& x) { visit(x.value); },
+          [&](const ThreadFor& x) { visit(x.extent); },
+          [&](const VectorMove& x) { visit(x.dst_offset), visit(x.src_offset); },
+          [&](const AsyncMove& x) { visit(x.dst_offset), visit(x.src_offset), visit(x.inside); },
+          [&](const LoadMatrix& x) { visit(x.dst_offset), visit(x.src_offset); },
+          [&](const Mma& x) { visit(x.a_offset), visit(x.b_offset), visit(x.c_offset); },
+          [&](const LaneExchange& x) { visit(x.value); },
+          [&](const auto&) {},
+      },
+      s.node);
 }
 
 void VisitBlocks(const Stmt& s, absl::FunctionRef<void(const Block&)> visit) {
@@ -142,6 +148,33 @@ void VisitBlocks(const Stmt& s, absl::FunctionRef<void(const Block&)> visit) {
                  [&](const InTurn& x) { visit(x.body); },
                  [&](const ThreadFor& x) { visit(x.body); },
                  [&](const OnFirstThread& x) { visit(x.body); },
+                 [&](const SlotFor& x) { visit(x.body); },
+                 [&](const auto&) {},
+             },
+             s.node);
+}
+
+void VisitAccesses(const Stmt& s,
+                   absl::FunctionRef<void(BufferId, const ExprRef&, bool write)> visit) {
+  std::visit(Overloaded{
+                 [&](const Store& x) {
+                   if (x.op != StoreOp::kSet) visit(x.buffer, x.index[0], false);
+                   visit(x.buffer, x.index[0], true);
+                 },
+                 [&](const AtomicElement& x) { visit(x.buffer, x.index[0], true); },
+                 [&](const VectorMove& x) {
+                   visit(x.src, x.src_offset, false), visit(x.dst, x.dst_offset, true);
+                 },
+                 [&](const AsyncMove& x) {
+                   visit(x.src, x.src_offset, false), visit(x.dst, x.dst_offset, true);
+                 },
+                 [&](const LoadMatrix& x) {
+                   visit(x.src, x.src_offset, false), visit(x.dst, x.dst_offset, true);
+                 },
+                 [&](const Mma& x) {
+                   visit(x.a, x.a_offset, false), visit(x.b, x.b_offset, false);
+                   visit(x.c, x.c_offset, false), visit(x.c, x.c_offset, true);
+                 },
                  [&](const auto&) {},
              },
              s.node);
@@ -173,6 +206,18 @@ Block StmtMapper::MapBlock(const Block& b) {
   for (const StmtRef& s : b) out.push_back(MapStmt(s));
   return out;
 }
+
+namespace {
+
+// VectorMove, AsyncMove and LoadMatrix name their two places alike.
+template <typename Move>
+Move MapMove(Move x, StmtMapper& m) {
+  x.dst = m.MapBuffer(x.dst), x.dst_offset = m.MapExpr(x.dst_offset);
+  x.src = m.MapBuffer(x.src), x.src_offset = m.MapExpr(x.src_offset);
+  return x;
+}
+
+}  // namespace
 
 StmtRef StmtMapper::MapStmt(const StmtRef& s) {
   const auto map = [&](const ExprRef& e) { return MapExpr(e); };
@@ -274,6 +319,30 @@ StmtRef StmtMapper::MapStmt(const StmtRef& s) {
                           return make(std::move(x));
                         },
                         [&](Barrier x) { return make(x); },
+                        [&](SlotFor x) {
+                          x.var = MapDefinition(x.var);
+                          x.body = MapBlock(x.body);
+                          return make(std::move(x));
+                        },
+                        [&](VectorMove x) { return make(MapMove(std::move(x), *this)); },
+                        [&](AsyncMove x) {
+                          x.inside = MapExpr(x.inside);
+                          return make(MapMove(std::move(x), *this));
+                        },
+                        [&](AsyncCommit x) { return make(x); },
+                        [&](AsyncWait x) { return make(x); },
+                        [&](LoadMatrix x) { return make(MapMove(std::move(x), *this)); },
+                        [&](Mma x) {
+                          x.a = MapBuffer(x.a), x.a_offset = MapExpr(x.a_offset);
+                          x.b = MapBuffer(x.b), x.b_offset = MapExpr(x.b_offset);
+                          x.c = MapBuffer(x.c), x.c_offset = MapExpr(x.c_offset);
+                          return make(std::move(x));
+                        },
+                        [&](LaneExchange x) {
+                          x.value = MapExpr(x.value);
+                          x.var = MapDefinition(x.var);
+                          return make(std::move(x));
+                        },
                         [&](auto x) {
                           if constexpr (requires { x.body; }) {
                             x.body = MapBlock(x.body);

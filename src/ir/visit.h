@@ -34,6 +34,10 @@ void VisitStmtExprs(const Stmt& s, absl::FunctionRef<void(const ExprRef&)> visit
 void VisitRegions(const Stmt& s, absl::FunctionRef<void(const Region&, bool write)> visit);
 // The statement lists nested directly in one statement.
 void VisitBlocks(const Stmt& s, absl::FunctionRef<void(const Block&)> visit);
+// Level Thread: the elements that one statement touches, besides the Loads in its expressions; the
+// offset is that of the first element.
+void VisitAccesses(const Stmt& s,
+                   absl::FunctionRef<void(BufferId, const ExprRef& offset, bool write)> visit);
 // Every statement of `block` and of the blocks in it, in program order, parents first.
 void VisitStmts(const Block& block, absl::FunctionRef<void(const StmtRef&)> visit);
 // Every expression anywhere below `block`.

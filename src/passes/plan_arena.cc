@@ -133,7 +133,7 @@ int64_t FindPlace(const std::vector<Placed>& placed, Range range, int64_t bytes)
 }
 
 // Large tiles first: small ones fill the gaps.
-int64_t Place(Module& module, std::vector<Liveness::Tile> tiles) {
+int64_t PlaceTiles(Module& module, std::vector<Liveness::Tile> tiles) {
   std::stable_sort(tiles.begin(), tiles.end(), [&](const auto& a, const auto& b) {
     return BytesOf(module.buffer(a.buffer)) > BytesOf(module.buffer(b.buffer));
   });
@@ -203,7 +203,7 @@ Status PlanArena(Module& module, const Target& target, int64_t shared_budget) {
   for (Launch& launch : module.launches) {
     Liveness liveness(module);
     liveness.Run(launch.body);
-    launch.arena_bytes = Place(module, liveness.tiles());
+    launch.arena_bytes = PlaceTiles(module, liveness.tiles());
     if (limit > 0 && launch.arena_bytes > limit) {
       return TooLarge(module, launch, target, limit, liveness.tiles());
     }

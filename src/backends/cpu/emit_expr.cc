@@ -226,6 +226,10 @@ KernelEmitter::Text KernelEmitter::Emit(const ExprRef& e) {
       k.Fail("parts() was not expanded");
       return "poison";
     }
+    Text operator()(const IsAligned&) const {
+      k.Fail("no code for this target asks where tensors start");
+      return "poison";
+    }
   };
   return std::visit(Visitor{*this, e->type}, e->node);
 }

@@ -1,0 +1,30 @@
+// One matrix instruction of a target, as facts: which types and extents it takes. Where its
+// operands lie in the registers follows from the facts (layout/matrix_fragments.h).
+#ifndef TILEJIT_BASE_MATRIX_ATOM_H_
+#define TILEJIT_BASE_MATRIX_ATOM_H_
+
+#include <cstdint>
+#include <string_view>
+
+#include "base/dtype.h"
+
+namespace tl {
+
+// How an instruction's registers are dealt to the lanes.
+enum class AtomForm : uint8_t {
+  kMma,   // NVIDIA's mma.sync: 8 rows of lanes by 4, pairs of neighbours along the columns of C
+  kDmma,  // mma.sync m8n8k4 on f64
+};
+
+struct MatrixAtom {
+  std::string_view name;  // of the prelude's function that issues it
+  AtomForm form = AtomForm::kMma;
+  DType a, b;  // operands
+  DType c;     // accumulator
+  int m, n, k;
+  bool tf32 = false;  // f32 operands, rounded to tf32
+};
+
+}  // namespace tl
+
+#endif  // TILEJIT_BASE_MATRIX_ATOM_H_

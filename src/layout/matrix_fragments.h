@@ -1,0 +1,31 @@
+// Where the operands of matrix instructions lie in the registers of a warp.
+#ifndef TILEJIT_LAYOUT_MATRIX_FRAGMENTS_H_
+#define TILEJIT_LAYOUT_MATRIX_FRAGMENTS_H_
+
+#include <cstdint>
+
+#include "base/matrix_atom.h"
+#include "layout/fragment_layout.h"
+
+namespace tl {
+
+// Layouts of one warp for one instruction. A is m x k, B is given as n x k (its rows are columns of
+// the matrix), C is m x n.
+FragmentLayout AtomA(const MatrixAtom& atom);
+FragmentLayout AtomB(const MatrixAtom& atom);
+FragmentLayout AtomC(const MatrixAtom& atom);
+
+// A tile dealt out to warp_rows x warp_cols warps, neighbouring warps along the columns. Each warp
+// holds ceil(rows / (atom rows * warp_rows)) by ceil(...) instructions side by side: a contiguous
+// block. Slots: those of the atom first, then instructions along the columns, then along the rows.
+// The tile is padded to whole blocks.
+FragmentLayout TiledC(const MatrixAtom& atom, int64_t rows, int64_t cols, int warp_rows,
+                      int warp_cols);
+// Operand A of such a tile, rows x depth: every warp of a row of warps holds the same (stride 0).
+// Slots: atom, then instructions along the depth, then along the rows.
+FragmentLayout TiledA(const MatrixAtom& atom, int64_t rows, int64_t depth, int warp_rows,
+                      int warp_cols);
+
+}  // namespace tl
+
+#endif  // TILEJIT_LAYOUT_MATRIX_FRAGMENTS_H_
