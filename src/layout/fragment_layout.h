@@ -77,11 +77,19 @@ class FragmentLayout {
   // The padded tile differs from the tile.
   bool IsPadded() const { return extents_ != padded_; }
 
-  // What one digit adds to each coordinate, as long as no coordinate carries into the next:
-  // stride = sum of DimStrides[d] * (elements behind dim d).
-  std::vector<int64_t> DimStrides(const Digit& digit) const;
-  // No sum of digits ever carries from one dimension into another: coordinate d is the sum of
-  // digit * DimStrides[d].
+  // A digit that stays within one dim: coordinate `dim` grows by `step` with it; dim -1: stride 0.
+  struct DimDigit {
+    int64_t radix;
+    int dim;
+    int64_t step;
+    bool operator==(const DimDigit&) const = default;
+  };
+  // The axis' digits, cut where one runs from a dim into the next ({32, 1} of 8 x 4 elements: {4, dim
+  // 1 by 1} and {8, dim 0 by 1}); the index' mixed radix stays what it was. nullopt where a digit
+  // cannot be cut so, as in a cyclic dealing of 96 x 176 elements.
+  std::optional<std::vector<DimDigit>> DimDigits(LayoutAxis axis) const;
+  // DimDigits exist for every axis, and their sums never leave the padded tile: coordinate d is the
+  // sum of digit * step over the digits of dim d.
   bool IsSeparable() const;
 
   // Elements that one thread holds next to each other along the last dim: the first slot digit's
@@ -91,8 +99,8 @@ class FragmentLayout {
   // Lowest thread, then lowest slot that holds the element; nullopt where nobody does.
   std::optional<Place> Owner(int64_t flat) const;
 
-  // The layout of what is left when dim is reduced (or of what is broadcast along dim): strides
-  // along it become 0 and the dim goes. nullopt unless IsSeparable. The last dim of a rank-1 layout
+  // The layout of what is left when dim is reduced (or of what is broadcast along dim): digits of
+  // that dim get stride 0 (in slots: are left out) and the dim goes. nullopt unless IsSeparable. The last dim of a rank-1 layout
   // leaves one element, of extents {1}.
   std::optional<FragmentLayout> Project(int dim) const;
 
