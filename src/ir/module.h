@@ -481,6 +481,9 @@ struct Module {
   std::vector<InitClause> inits;
   std::vector<Launch> launches;
 
+  // What the passes chose and what they could not do, one line each, for the report.
+  std::vector<std::string> notes;
+
   const Var& var(VarId id) const { return vars[id]; }
   const Buffer& buffer(BufferId id) const { return buffers[id]; }
 

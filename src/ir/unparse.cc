@@ -317,6 +317,7 @@ class Unparser {
     s.targets.push_back(dst_is_tile ? TileText(x.dst, out) : WindowText(x.dst));
     if (x.rows) s.attrs.push_back(Attribute("rows", Text(x.rows)));
     if (x.transpose) s.attrs.push_back(Flag("transpose"));
+    if (x.async) s.attrs.push_back(Flag("async"));  // for reading only
     out.push_back(std::move(s));
   }
   SExpr SideText(const Region& r) const {
