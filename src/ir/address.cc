@@ -1,5 +1,7 @@
 #include "ir/address.h"
 
+#include <utility>
+
 namespace tl {
 namespace {
 
@@ -23,6 +25,18 @@ ExprRef OffsetInPackedMatrix(const Buffer& b, const ExprRef& i, const ExprRef& j
   const int64_t r = b.packed[0], c = b.packed[1];
   const ExprRef tile = Add(Mul(Div(i, r), CeilDiv(b.shape[b.rank() - 1], c)), Div(j, c));
   return Add(Add(Mul(tile, MakeInt(r * c)), Mul(Mod(i, r), MakeInt(c))), Mod(j, c));
+}
+
+// Column of a tile after its row's 16-byte chunks are permuted (layout/shared_layout.h).
+ExprRef Swizzled(const Buffer& b, const ExprRef& row, const ExprRef& col) {
+  if (b.swizzle.bits == 0) return col;
+  const auto op = [](BinaryOp o, ExprRef x, int64_t y) {
+    return MakeBinary(o, std::move(x), MakeInt(y));
+  };
+  const ExprRef turn = op(BinaryOp::kBitAnd, op(BinaryOp::kShr, row, b.swizzle.row_shift),
+                          (int64_t{1} << b.swizzle.bits) - 1);
+  const int64_t chunk = 16 / static_cast<int64_t>(SizeOf(b.dtype));
+  return MakeBinary(BinaryOp::kBitXor, col, Mul(turn, MakeInt(chunk)));
 }
 
 bool IsContiguous(const Buffer& b) {
@@ -56,7 +70,10 @@ ExprRef TensorOffset(const Module& module, BufferId buffer, const std::vector<Ex
   const int rank = b.rank();
   ExprRef offset = MakeInt(0);
   if (b.scope != Scope::kGlobal) {
-    for (int d = 0; d < rank; ++d) offset = Add(Mul(offset, MakeInt(b.extents[d])), index[d]);
+    for (int d = 0; d < rank; ++d) {
+      const ExprRef i = d == rank - 1 && d > 0 ? Swizzled(b, index[d - 1], index[d]) : index[d];
+      offset = Add(Mul(offset, MakeInt(b.extents[d])), i);
+    }
     return offset;
   }
   const int plain = b.packed.empty() ? rank : rank - 2;

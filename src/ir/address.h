@@ -14,7 +14,8 @@ namespace tl {
 // expression per dim. For a tensor with prepacked[r, c] and last two dims i of R, j of C:
 //   lead·(R'·C') + ((i/r)·(C'/c) + j/c)·r·c + (i%r)·c + j%c
 // where R' and C' are R and C rounded up to whole tiles and `lead` counts the leading dims
-// row-major. Tiles (scopes other than kGlobal) are row-major.
+// row-major. Tiles (scopes other than kGlobal) are row-major, with the columns of the last dim permuted
+// where the tile has a swizzle.
 ExprRef TensorOffset(const Module& module, BufferId buffer, const std::vector<ExprRef>& index);
 
 // Stride in elements of dim `dim` of a global tensor. For prepacked tensors only the leading dims

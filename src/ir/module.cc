@@ -40,6 +40,17 @@ BinaryOp OperatorOf(StoreOp op) {
   }
 }
 
+Region WholeTile(const Buffer& buffer, BufferId id) {
+  Region r;
+  r.buffer = id;
+  r.extents = buffer.extents;
+  for (int d = 0; d < buffer.rank(); ++d) {
+    r.offset.push_back(MakeInt(0));
+    r.dims.push_back(d);
+  }
+  return r;
+}
+
 VarId Module::AddVar(std::string name, ScalarType type, VarRole role, Span span) {
   const DType dtype = type == ScalarType::kBool  ? DType::kBool
                       : type == ScalarType::kInt ? DType::kI64

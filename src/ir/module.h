@@ -131,6 +131,9 @@ struct Region {
   }
 };
 
+// All of a tile.
+Region WholeTile(const Buffer& buffer, BufferId id);
+
 // ---- Statements ------------------------------------------------------------------------------
 
 struct Stmt;
@@ -250,6 +253,8 @@ struct Parallel {
   std::vector<VarId> vars;
   std::vector<int64_t> extents;
   Block body;
+  // From level Mapped on: which thread runs which iterations, where fragments in registers are used.
+  std::shared_ptr<const FragmentLayout> layout;
 };
 struct OnGroup {
   VarId var;

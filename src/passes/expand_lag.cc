@@ -15,17 +15,6 @@ namespace {
 
 ExprRef Op(BinaryOp op, ExprRef a, ExprRef b) { return MakeBinary(op, std::move(a), std::move(b)); }
 
-Region WholeTile(const Buffer& b, BufferId id) {
-  Region r;
-  r.buffer = id;
-  r.extents = b.extents;
-  for (size_t d = 0; d < b.extents.size(); ++d) {
-    r.offset.push_back(MakeInt(0));
-    r.dims.push_back(static_cast<int>(d));
-  }
-  return r;
-}
-
 // The blocks of in_turn stand in the block around them.
 class TurnFlattener : public StmtMapper {
  public:

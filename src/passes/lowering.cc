@@ -254,16 +254,7 @@ Coords Lowering::Index(const Region& r, const Coords& c) {
   return index;
 }
 
-Region Lowering::Whole(BufferId tile) const {
-  Region r;
-  r.buffer = tile;
-  r.extents = buffer(tile).extents;
-  for (size_t d = 0; d < r.extents.size(); ++d) {
-    r.offset.push_back(MakeInt(0));
-    r.dims.push_back(static_cast<int>(d));
-  }
-  return r;
-}
+Region Lowering::Whole(BufferId tile) const { return WholeTile(buffer(tile), tile); }
 
 bool Lowering::SameWindow(const Region& a, const Region& b) {
   if (a.dims != b.dims || a.extents != b.extents) return false;
