@@ -1,0 +1,94 @@
+#include "layout/matrix_fragments.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace tl {
+namespace {
+
+// Lanes 0..31 are 8 rows of 4; a register holds neighbouring elements of a row.
+constexpr int64_t kLaneRows = 8, kLaneCols = 4;
+
+int64_t RoundUp(int64_t value, int64_t step) { return (value + step - 1) / step * step; }
+
+// Elements of one 32-bit register, or the one of a 64-bit register.
+int64_t PerRegister(DType type) {
+  return std::max<int64_t>(1, 4 / static_cast<int64_t>(SizeOf(type)));
+}
+
+// Places of one instruction in a tile whose rows are `pitch` elements apart.
+struct Operand {
+  Digits lane, slot;
+};
+
+// `rows` by `cols` elements, `run` neighbours to a register: registers down the rows first, then
+// along the columns.
+Operand OperandOf(int64_t rows, int64_t cols, int64_t run, int64_t pitch) {
+  return {{{kLaneCols, run}, {kLaneRows, pitch}},
+          {{run, 1},
+           {rows / kLaneRows, kLaneRows * pitch},
+           {cols / (kLaneCols * run), kLaneCols * run}}};
+}
+
+Operand OperandA(const MatrixAtom& atom, int64_t pitch) {
+  return OperandOf(atom.m, atom.k, PerRegister(atom.a), pitch);
+}
+
+// Pairs of neighbours, whatever the type.
+Operand OperandC(const MatrixAtom& atom, int64_t pitch) {
+  return OperandOf(atom.m, atom.n, 2, pitch);
+}
+
+FragmentLayout OneWarp(int64_t rows, int64_t cols, Operand operand) {
+  return FragmentLayout({rows, cols}, {{}, {}, std::move(operand.lane), std::move(operand.slot)});
+}
+
+// Appends the instructions of one warp: `across` along the columns, then `down` along the rows.
+Digits WithInstructions(Digits slot, int64_t across, int64_t cols, int64_t down,
+                        int64_t row_offset) {
+  slot.push_back({across, cols});
+  slot.push_back({down, row_offset});
+  return slot;
+}
+
+}  // namespace
+
+FragmentLayout AtomA(const MatrixAtom& atom) {
+  return OneWarp(atom.m, atom.k, OperandA(atom, atom.k));
+}
+
+FragmentLayout AtomB(const MatrixAtom& atom) {
+  return OneWarp(atom.n, atom.k, OperandOf(atom.n, atom.k, PerRegister(atom.b), atom.k));
+}
+
+FragmentLayout AtomC(const MatrixAtom& atom) {
+  return OneWarp(atom.m, atom.n, OperandC(atom, atom.n));
+}
+
+FragmentLayout TiledC(const MatrixAtom& atom, int64_t rows, int64_t cols, int warp_rows,
+                      int warp_cols) {
+  const int64_t padded_rows = RoundUp(rows, int64_t{atom.m} * warp_rows);
+  const int64_t padded_cols = RoundUp(cols, int64_t{atom.n} * warp_cols);
+  const int64_t block_rows = padded_rows / warp_rows, block_cols = padded_cols / warp_cols;
+  Operand c = OperandC(atom, padded_cols);
+  const Digits warp = {{warp_cols, block_cols}, {warp_rows, block_rows * padded_cols}};
+  Digits slot = WithInstructions(std::move(c.slot), block_cols / atom.n, atom.n,
+                                 block_rows / atom.m, atom.m * padded_cols);
+  return FragmentLayout({rows, cols}, {padded_rows, padded_cols},
+                        {{}, warp, std::move(c.lane), std::move(slot)});
+}
+
+FragmentLayout TiledA(const MatrixAtom& atom, int64_t rows, int64_t depth, int warp_rows,
+                      int warp_cols) {
+  const int64_t padded_rows = RoundUp(rows, int64_t{atom.m} * warp_rows);
+  const int64_t padded_depth = RoundUp(depth, atom.k);
+  const int64_t block_rows = padded_rows / warp_rows;
+  Operand a = OperandA(atom, padded_depth);
+  const Digits warp = {{warp_cols, 0}, {warp_rows, block_rows * padded_depth}};
+  Digits slot = WithInstructions(std::move(a.slot), padded_depth / atom.k, atom.k,
+                                 block_rows / atom.m, atom.m * padded_depth);
+  return FragmentLayout({rows, depth}, {padded_rows, padded_depth},
+                        {{}, warp, std::move(a.lane), std::move(slot)});
+}
+
+}  // namespace tl
