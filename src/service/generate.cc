@@ -12,9 +12,7 @@ StatusOr<Module> LowerFor(const Module& module, const Target& target, int64_t sh
 StatusOr<Generated> GenerateFor(Backend& backend, const Module& module, const Target& target,
                                 int64_t shared_budget) {
   TL_ASSIGN_OR_RETURN(Module lowered, LowerFor(module, target, shared_budget));
-  TL_ASSIGN_OR_RETURN(Generated generated, backend.Generate(lowered, target, {}));
-  generated.notes.insert(generated.notes.begin(), lowered.notes.begin(), lowered.notes.end());
-  return generated;
+  return backend.Generate(lowered, target, {});
 }
 
 }  // namespace tl

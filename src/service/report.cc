@@ -40,6 +40,22 @@ nlohmann::json DriverFacts(const Program& program) {
   return nullptr;
 }
 
+// What the passes say is made again: its places and names are those of this caller's own text,
+// while the binary may come from a program that differed in both.
+nlohmann::json NotesJson(const Kernel& kernel) {
+  const Program& program = kernel.program();
+  nlohmann::json out = nlohmann::json::array();
+  const StatusOr<Module> lowered =
+      LowerFor(kernel.module(), program.target(), program.shared_budget());
+  if (lowered.ok()) {
+    for (const std::string& note : lowered->notes) out.push_back(note);
+  }
+  for (std::string_view note : absl::StrSplit(program.artifact().report, '\n', absl::SkipEmpty())) {
+    out.push_back(std::string(note));
+  }
+  return out;
+}
+
 std::string Report(const Kernel& kernel) {
   const Module& module = kernel.module();
   const Program& program = kernel.program();
@@ -54,10 +70,7 @@ std::string Report(const Kernel& kernel) {
   report["built_by"] = program.artifact().compiler;
   report["origin"] = program.origin() == Origin::kCompiled ? "compiled" : "cache";
   report["binary_bytes"] = program.artifact().binary.size();
-  report["notes"] = nlohmann::json::array();
-  for (std::string_view note : absl::StrSplit(program.artifact().report, '\n', absl::SkipEmpty())) {
-    report["notes"].push_back(std::string(note));
-  }
+  report["notes"] = NotesJson(kernel);
   if (nlohmann::json facts = DriverFacts(program); !facts.is_null()) report["driver"] = facts;
   return report.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
