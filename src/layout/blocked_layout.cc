@@ -11,6 +11,8 @@ namespace {
 
 constexpr int64_t kVectorBytes = 16;
 constexpr int64_t kMaxLanesAlongLast = 32;
+// Neighbouring lanes touch at least this much of a row that has it: memory comes in such sectors.
+constexpr int64_t kSectorBytes = 32;
 
 int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
@@ -39,7 +41,8 @@ struct Deal {
 
 class Search {
  public:
-  Search(const std::vector<int64_t>& extents, Share threads) : extents_(extents), all_(threads) {
+  Search(const std::vector<int64_t>& extents, int64_t element_bytes, Share threads)
+      : extents_(extents), sector_(CeilDiv(kSectorBytes, element_bytes)), all_(threads) {
     elements_before_.push_back(1);
     for (int64_t e : extents) elements_before_.push_back(elements_before_.back() * e);
   }
@@ -64,19 +67,20 @@ class Search {
     return left;
   }
 
-  // Deals threads to dimension `dim` and then to those before it.
+  // Deals threads to dimension `dim` and then to those before it. Of equals the first is kept:
+  // inner dimensions take what they can use, lanes before warps.
   void Visit(int dim, const Share& left, Deal& deal) {
     if (dim < 0) {
       best_ = deal;
       return;
     }
     const Share most = Most(dim, left);
-    for (int64_t groups = 1; groups <= most.groups; ++groups) {
-      if (left.groups % groups != 0) continue;
-      for (int64_t warps = 1; warps <= most.warps; ++warps) {
+    for (int64_t lanes = most.lanes; lanes >= 1; lanes /= 2) {
+      if (lanes < most.lanes && SplitsSectors(dim, lanes, deal)) break;
+      for (int64_t warps = most.warps; warps >= 1; --warps) {
         if (left.warps % warps != 0) continue;
-        for (int64_t lanes = most.lanes; lanes >= 1; lanes /= 2) {
-          Take(dim, left, {groups, warps, lanes}, deal);
+        for (int64_t groups = most.groups; groups >= 1; --groups) {
+          if (left.groups % groups == 0) Take(dim, left, {groups, warps, lanes}, deal);
         }
       }
     }
@@ -97,6 +101,10 @@ class Search {
     deal.padded = padded;
   }
 
+  bool SplitsSectors(int dim, int64_t lanes, const Deal& deal) const {
+    return dim == last() && extents_[dim] >= sector_ && lanes * deal.vector < sector_;
+  }
+
   // With the dimensions before `dim` dealt out as well as could be.
   bool MayBeBest(int dim, const Share& left, Deal deal) const {
     if (best_.shares.empty()) return true;
@@ -114,6 +122,7 @@ class Search {
   }
 
   const std::vector<int64_t>& extents_;
+  const int64_t sector_;  // in elements
   const Share all_;
   std::vector<int64_t> elements_before_;  // of each dim: the product of the extents before it
   Deal best_;
@@ -158,7 +167,7 @@ FragmentLayout Build(const std::vector<int64_t>& extents, const Deal& deal, Shar
 FragmentLayout BlockedLayout(const std::vector<int64_t>& extents, int64_t element_bytes, int warps,
                              int warp_size, int groups) {
   const Share threads{groups, warps, warp_size};
-  Search search(extents, threads);
+  Search search(extents, element_bytes, threads);
   const int64_t most = std::max<int64_t>(1, kVectorBytes / element_bytes);
   for (int64_t v = LargestPowerOfTwoDividing(extents.back(), most); v >= 1; v /= 2) search.Try(v);
   return Build(extents, search.best(), threads);

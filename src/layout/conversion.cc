@@ -9,7 +9,8 @@
 namespace tl {
 namespace {
 
-constexpr int64_t kNobody = std::numeric_limits<int64_t>::min() / 2;
+// Sums of three of them are still negative.
+constexpr int64_t kNobody = std::numeric_limits<int64_t>::min() / 8;
 
 // The offsets of all indices below the product of the radices.
 std::vector<int64_t> Offsets(const Digits& digits) {
@@ -55,7 +56,9 @@ std::vector<int64_t> ThreadOffsets(const FragmentLayout& layout, const FragmentL
 }
 
 // For every element of the padded tile of `to` its index in that of `from`; -1 where it is padding.
+// Empty where every element is its own.
 std::vector<int64_t> Translation(const FragmentLayout& from, const FragmentLayout& to) {
+  if (!from.IsPadded() && !to.IsPadded()) return {};
   std::vector<int64_t> table = {0};
   for (int d = 0; d < to.rank(); ++d) {
     std::vector<int64_t> next;
@@ -89,28 +92,30 @@ class Converter {
   std::optional<std::vector<int64_t>> SlotPermutation() const {
     const std::vector<int64_t> from_threads = ThreadOffsets(from_, to_);
     const std::vector<int64_t> to_threads = ThreadOffsets(to_, to_);
-    const auto sorted = SortedSlots(Offsets(from_, LayoutAxis::kSlot));
+    const std::vector<int64_t> from_slots = Offsets(from_, LayoutAxis::kSlot);
+    const auto sorted = SortedSlots(from_slots);
     std::vector<int64_t> permutation;
     for (int64_t slot : Offsets(to_, LayoutAxis::kSlot)) {
       // All threads that need something in this slot find it at one distance from their base.
       int64_t distance = kNobody;
       for (size_t t = 0; t < to_threads.size(); ++t) {
-        const int64_t element = translate_[to_threads[t] + slot];
+        const int64_t element = InFrom(to_threads[t] + slot);
         if (element < 0) continue;
         const int64_t here = element - from_threads[t];
         if (distance != kNobody && here != distance) return std::nullopt;
         distance = here;
       }
-      if (distance == kNobody) {
-        // Padding only, so anything will do; its own place where there is one.
-        const auto own = static_cast<int64_t>(permutation.size());
-        permutation.push_back(own < from_.slots() ? own : 0);
+      // Its own place where that will do, as it does for padding.
+      const size_t own = permutation.size();
+      if (own < from_slots.size() && (distance == kNobody || from_slots[own] == distance)) {
+        permutation.push_back(static_cast<int64_t>(own));
         continue;
       }
       const auto found =
-          std::lower_bound(sorted.begin(), sorted.end(), std::pair<int64_t, int64_t>(distance, 0));
-      if (found == sorted.end() || found->first != distance) return std::nullopt;
-      permutation.push_back(found->second);
+          std::lower_bound(sorted.begin(), sorted.end(), std::pair(distance, int64_t{0}));
+      const bool any = distance == kNobody;
+      if (!any && (found == sorted.end() || found->first != distance)) return std::nullopt;
+      permutation.push_back(any ? 0 : found->second);
     }
     return permutation;
   }
@@ -125,7 +130,7 @@ class Converter {
         for (int64_t p : from_places) held_by[from_warps[w] + p] = static_cast<int>(w);
       }
       for (int64_t p : to_places) {
-        const int64_t element = translate_[to_warps[w] + p];
+        const int64_t element = InFrom(to_warps[w] + p);
         if (element >= 0 && held_by[element] != static_cast<int>(w)) return false;
       }
     }
@@ -136,6 +141,8 @@ class Converter {
   static std::vector<int64_t> PlacesInWarp(const FragmentLayout& layout) {
     return Sums(Offsets(layout, LayoutAxis::kLane), Offsets(layout, LayoutAxis::kSlot));
   }
+
+  int64_t InFrom(int64_t flat) const { return translate_.empty() ? flat : translate_[flat]; }
 
   const FragmentLayout& from_;
   const FragmentLayout& to_;

@@ -1,7 +1,7 @@
 // Which thread holds which elements of a tile, and in which of its registers.
 //
-// A fragment layout maps (group, warp, lane, slot) to an element. Each of the four axes is a list of
-// digits, the least significant one first: the axis' index is written in the mixed radix of its
+// A fragment layout maps (group, warp, lane, slot) to an element. Each of the four axes is a list
+// of digits, the least significant one first: the axis' index is written in the mixed radix of its
 // digits, every digit is multiplied by its stride, and the sum over all axes is the element's index
 // in the row-major order of the padded tile. That index is flat: a digit may run through rows and
 // columns alike.
@@ -12,7 +12,8 @@
 //
 // Lane 13 = 1 + 3*4 has digits 1 and 3, slot 2 = 0 + 1*2 has digits 0 and 1, so that lane's slot 2
 // is element 1*2 + 3*8 + 0*1 + 1*64 = 90 of the tile: row 11, column 2. The manual says the same:
-// row = lane/4 + 8 for the upper pair, column = 2*(lane%4).
+// row = lane/4 + 8 for the upper pair, column = 2*(lane%4). (The lanes' 8 is 4*2, so they run on
+// from row to row and are kept as one digit, {32, 2}.)
 //
 // A digit with stride 0 replicates: all its values hold the same element. Elements beyond `extents`
 // (the tile padded up to `padded`) exist in registers and mean nothing.
@@ -84,24 +85,25 @@ class FragmentLayout {
     int64_t step;
     bool operator==(const DimDigit&) const = default;
   };
-  // The axis' digits, cut where one runs from a dim into the next ({32, 1} of 8 x 4 elements: {4, dim
-  // 1 by 1} and {8, dim 0 by 1}); the index' mixed radix stays what it was. nullopt where a digit
-  // cannot be cut so, as in a cyclic dealing of 96 x 176 elements.
+  // The axis' digits, cut where one runs from a dim into the next ({32, 1} of 8 x 4 elements: {4,
+  // dim 1 by 1} and {8, dim 0 by 1}); the index' mixed radix stays what it was. nullopt where a
+  // digit cannot be cut so, as in a cyclic dealing of 96 x 176 elements.
   std::optional<std::vector<DimDigit>> DimDigits(LayoutAxis axis) const;
   // DimDigits exist for every axis, and their sums never leave the padded tile: coordinate d is the
   // sum of digit * step over the digits of dim d.
   bool IsSeparable() const;
 
-  // Elements that one thread holds next to each other along the last dim: the first slot digit's
-  // radix where its stride is 1, else 1.
+  // Elements that one thread holds next to each other along the last dim, from any multiple of as
+  // many slots on: the first slot digit's radix (cut at the row's end) where its stride is 1,
+  // else 1.
   int64_t vector() const;
 
   // Lowest thread, then lowest slot that holds the element; nullopt where nobody does.
   std::optional<Place> Owner(int64_t flat) const;
 
   // The layout of what is left when dim is reduced (or of what is broadcast along dim): digits of
-  // that dim get stride 0 (in slots: are left out) and the dim goes. nullopt unless IsSeparable. The last dim of a rank-1 layout
-  // leaves one element, of extents {1}.
+  // that dim get stride 0 (in slots: are left out) and the dim goes. nullopt unless IsSeparable.
+  // The last dim of a rank-1 layout leaves one element, of extents {1}.
   std::optional<FragmentLayout> Project(int dim) const;
 
   // The same map and the same tile.
@@ -129,9 +131,12 @@ std::optional<std::vector<int64_t>> SlotPermutation(const FragmentLayout& from,
 
 // The default for tiles without demands. Threads run along the last dim with `vector` neighbouring
 // elements each (at most 16 bytes), then along the others; what is left over goes to slots, and
-// threads that are left over replicate. Every digit stays within one dimension. `threads_along_last`
-// is a power of two of at most 32, so that reductions along the last dim stay within a warp; odd
-// factors go to slots (160 columns of 2 bytes: 4 threads with 5 vectors each).
+// threads that are left over replicate. Every digit stays within one dimension.
+// `threads_along_last` is a power of two of at most 32, so that reductions along the last dim stay
+// within a warp, unless there are fewer rows than warps; odd factors go to slots (160 columns of 2
+// bytes: 4 threads with 5 vectors each). Of all ways the one with the fewest slots, then the least
+// padding, then the widest vector, as long as neighbouring lanes read whole sectors of 32 bytes of
+// a row.
 FragmentLayout BlockedLayout(const std::vector<int64_t>& extents, int64_t element_bytes, int warps,
                              int warp_size, int groups = 1);
 

@@ -51,6 +51,20 @@ Digits WithInstructions(Digits slot, int64_t across, int64_t cols, int64_t down,
   return slot;
 }
 
+// Eight lanes' addresses make a matrix of 8 rows of 16 bytes, which becomes one register of all
+// lanes.
+FragmentLayout AddressesOf(int64_t rows, int64_t cols, int64_t element_bytes) {
+  const int64_t run = 16 / element_bytes, down = rows / kLaneRows, across = cols / run;
+  const Digits lane = {
+      {kLaneRows, cols}, {down, kLaneRows * cols}, {across, run}, {4 / (down * across), 0}};
+  return OneWarp(rows, cols, {lane, {{run, 1}}});
+}
+
+FragmentLayout FourWarps(int64_t cols, Operand operand) {
+  return FragmentLayout({64, cols},
+                        {{}, {{4, 16 * cols}}, std::move(operand.lane), std::move(operand.slot)});
+}
+
 }  // namespace
 
 FragmentLayout AtomA(const MatrixAtom& atom) {
@@ -90,5 +104,32 @@ FragmentLayout TiledA(const MatrixAtom& atom, int64_t rows, int64_t depth, int w
   return FragmentLayout({rows, depth}, {padded_rows, padded_depth},
                         {{}, warp, std::move(a.lane), std::move(slot)});
 }
+
+FragmentLayout LdmatrixA(const MatrixAtom& atom) {
+  return AddressesOf(atom.m, atom.k, SizeOf(atom.a));
+}
+
+FragmentLayout LdmatrixB(const MatrixAtom& atom) {
+  return AddressesOf(atom.n, atom.k, SizeOf(atom.b));
+}
+
+FragmentLayout StmatrixC(const MatrixAtom& atom) { return AddressesOf(atom.m, atom.n, 2); }
+
+FragmentLayout WgmmaC(int n) { return FourWarps(n, OperandOf(16, n, 2, n)); }
+
+FragmentLayout WgmmaA(DType type) {
+  const int64_t k = 32 / static_cast<int64_t>(SizeOf(type));
+  return FourWarps(k, OperandOf(16, k, PerRegister(type), k));
+}
+
+FragmentLayout MfmaC(int m) {
+  // Lanes along a column of four rows each, and again below those of the other lanes.
+  const int64_t lane_rows = 64 / m;
+  const Digits lane = {{m, 1}, {lane_rows, 4 * m}};
+  const Digits slot = {{4, m}, {m / (4 * lane_rows), 4 * lane_rows * m}};
+  return OneWarp(m, m, {lane, slot});
+}
+
+FragmentLayout RdnaWmmaC() { return OneWarp(16, 16, {{{32, 1}}, {{8, 32}}}); }
 
 }  // namespace tl

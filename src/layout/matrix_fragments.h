@@ -26,6 +26,23 @@ FragmentLayout TiledC(const MatrixAtom& atom, int64_t rows, int64_t cols, int wa
 FragmentLayout TiledA(const MatrixAtom& atom, int64_t rows, int64_t depth, int warp_rows,
                       int warp_cols);
 
+// Which 16 bytes of the operand each lane's address names in `ldmatrix` (.x1 to .x4: as many 8 x 8
+// matrices as the operand has registers): the lane's slots are those elements. Lanes beyond the
+// matrices repeat. The instruction gives each lane what AtomA and AtomB say.
+FragmentLayout LdmatrixA(const MatrixAtom& atom);
+FragmentLayout LdmatrixB(const MatrixAtom& atom);
+// The same for `stmatrix` of C rounded to 16 bits.
+FragmentLayout StmatrixC(const MatrixAtom& atom);
+
+// wgmma, four warps: the accumulator, 64 x n, and operand A from registers, 64 x 32 bytes.
+FragmentLayout WgmmaC(int n);
+FragmentLayout WgmmaA(DType type);
+
+// AMD's accumulators, m x m. MFMA on 64 lanes (m 16 or 32, f32 and i32) and RDNA 3's WMMA on 32
+// lanes (16 x 16). Read in the ISA documents, not tried on silicon.
+FragmentLayout MfmaC(int m);
+FragmentLayout RdnaWmmaC();
+
 }  // namespace tl
 
 #endif  // TILEJIT_LAYOUT_MATRIX_FRAGMENTS_H_
