@@ -1,0 +1,89 @@
+// How the copies of a loop run ahead of its computation, as data: what is decided
+// (plan_pipelines.cc) is checked here before anything is rewritten by it.
+//
+// A ring is one or more tiles with `depth` slots each. The copies of iteration i fill one slot of
+// every tile of the ring while older iterations are computed with. Example, a ring of three slots
+// filled by asynchronous copies:
+//
+//     prologue:  issue 0, commit, next slot   issue 1, commit, next slot
+//     body t:    wait 1, barrier, issue t+2, commit, next slot   use   free the slot
+//
+// Every step on iteration t+n happens only if the loop has that iteration, except commits: empty
+// groups are counted too, so that the number in `wait` is a constant. Slots are counted, one
+// counter for filling and one for using, and never derived from the loop's index.
+//
+// What the barrier of iteration t is for: the moves that each thread has waited for are seen by all
+// of them, and the slot that is filled next is the one that iteration t-1 used, which all have
+// left.
+#ifndef TILEJIT_PASSES_PIPELINE_PLAN_H_
+#define TILEJIT_PASSES_PIPELINE_PLAN_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "ir/module.h"
+
+namespace tl {
+
+// How data comes from global memory into a slot.
+enum class Transport : uint8_t {
+  kAsyncCopy,  // moves that run beside the threads, waited for by groups
+  kRegisters,  // loaded into registers before the computation, stored to the slot after it
+};
+std::string_view Name(Transport t);
+
+struct Ring {
+  std::vector<BufferId> tiles;
+  int depth = 1;
+  Transport transport = Transport::kAsyncCopy;
+};
+
+enum class StepKind : uint8_t {
+  kIssue,     // asynchronous copies of an iteration into the slot to fill
+  kCommit,    // closes the group of the moves issued since the last commit
+  kWait,      // for all groups but the `pending` newest
+  kFetch,     // copies of an iteration into registers
+  kPut,       // the registers into the slot to fill
+  kBarrier,   // all threads of the loop's team
+  kUse,       // the computation of the iteration itself, reading the slot to use of every ring
+  kNextFill,  // the slot to fill is the next one
+  kNextUse,   // the slot to use is the next one
+};
+
+struct Step {
+  StepKind kind;
+  int ring = 0;
+  // Prologue: number of the iteration. Body: how far ahead of the one being computed.
+  int iteration = 0;
+  int pending = 0;  // kWait
+};
+
+// Who runs steps. All threads of the loop's team do everything so far; a warp that only copies will
+// be a second agent with steps of its own.
+struct Agent {
+  std::string name;
+  std::vector<Step> prologue, body;
+};
+
+struct LoopPlan {
+  std::vector<Ring> rings;
+  std::vector<Agent> agents;
+};
+
+// The plan for one ring.
+LoopPlan MakeLoopPlan(Ring ring);
+
+// Runs the plan for every number of iterations from 0 to 2 * depth + 1, each twice in a row as in a
+// loop around the loop. INTERNAL if an iteration would read a slot that does not hold its data, a
+// slot would be filled while some thread may still read it, a wait would leave moves out that were
+// never committed, or something were in flight after the loop.
+//
+// Assumed is one barrier between the two passes, which insert_barriers makes: the second prologue
+// fills slots that the first pass has read.
+Status VerifyPlan(const LoopPlan& plan);
+
+}  // namespace tl
+
+#endif  // TILEJIT_PASSES_PIPELINE_PLAN_H_

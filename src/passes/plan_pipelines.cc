@@ -1,0 +1,390 @@
+#include "passes/plan_pipelines.h"
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "ir/visit.h"
+#include "passes/early_copies.h"
+#include "passes/pipeline_plan.h"
+
+namespace tl {
+namespace {
+
+// The prologue is written out, once a slot.
+constexpr int kMaxDepth = 16;
+
+ExprRef Op(BinaryOp op, ExprRef a, ExprRef b) { return MakeBinary(op, std::move(a), std::move(b)); }
+
+std::string Describe(const StmtRef& loop) {
+  const std::string at = FormatSpan(loop->span);
+  return at.empty() ? "loop" : absl::StrCat("loop at ", at);
+}
+
+// ---- Plan: nothing is changed yet
+
+struct PlannedLoop {
+  LoopCopies copies;
+  LoopPlan plan;
+};
+using PlannedLoops = absl::flat_hash_map<VarId, PlannedLoop>;
+
+class LaunchPlanner {
+ public:
+  LaunchPlanner(Module& module, const Target& target, int64_t limit, const Launch& launch)
+      : m_(module), target_(target), limit_(limit), launch_(launch), facts_(module, launch) {}
+
+  StatusOr<PlannedLoops> Run() {
+    Walk(launch_.body);
+    if (!status_.ok()) return status_;
+    return std::move(planned_);
+  }
+
+ private:
+  // Inner loops first: where memory is short they make better use of it.
+  void Walk(const Block& block) {
+    for (const StmtRef& s : block) {
+      VisitBlocks(*s, [&](const Block& b) { Walk(b); });
+      const For* loop = As<For>(s);
+      if (loop && loop->kind == LoopKind::kPipelined) PlanOne(s, *loop);
+    }
+  }
+
+  void PlanOne(const StmtRef& s, const For& loop) {
+    const ExprRef trips = Op(BinaryOp::kSub, loop.end, loop.begin);
+    if (loop.stages < 2) return Note(s, " is not pipelined: it has one stage");
+    if (IntValue(trips) && *IntValue(trips) < 2) {
+      return Note(s, " is not pipelined: it has less than two iterations");
+    }
+    PlannedLoop planned{FindEarlyCopies(m_, facts_, loop), {}};
+    if (!planned.copies.tiles.empty()) {
+      Ring ring{planned.copies.tiles, 1, Transport::kAsyncCopy};
+      ring.depth = DepthOf(s, loop, trips, ring);
+      if (ring.depth > 1) Keep(s, loop, std::move(ring), std::move(planned));
+    } else if (planned.copies.refused.empty()) {
+      Note(s, " is not pipelined: it copies from no tensor");
+    }
+    m_.notes.insert(m_.notes.end(), planned.copies.refused.begin(), planned.copies.refused.end());
+  }
+
+  // The stages that the author asks for, fewer if they do not fit; 1: no overlap.
+  int DepthOf(const StmtRef& s, const For& loop, const ExprRef& trips, const Ring& ring) {
+    int64_t most = std::min(loop.stages, kMaxDepth);
+    if (const int64_t* n = IntValue(trips)) most = std::min(most, *n);
+    int64_t slot = 0;
+    for (BufferId tile : ring.tiles) slot += ArenaBytes(m_.buffer(tile));
+    const int64_t others = facts_.LiveBytes(loop.var) - slot;
+    int64_t depth = most;
+    if (limit_ > 0) depth = std::min(depth, (limit_ - others) / std::max<int64_t>(slot, 1));
+    if (depth < most) {
+      Note(s, absl::StrCat(": ", most, " slots would take ", others + most * slot,
+                           " bytes of on-chip memory, ", limit_, " are there"));
+    }
+    if (depth < 2) Note(s, " is not pipelined: there is no room for a second slot");
+    return static_cast<int>(std::max<int64_t>(depth, 1));
+  }
+
+  void Keep(const StmtRef& s, const For& loop, Ring ring, PlannedLoop planned) {
+    for (BufferId tile : ring.tiles) facts_.SetDepth(tile, ring.depth);
+    Note(s, absl::StrCat(": ", ring.depth, " slots of ", NamesOf(ring.tiles), " filled by ",
+                         Name(ring.transport)));
+    planned.plan = MakeLoopPlan(std::move(ring));
+    if (Status valid = VerifyPlan(planned.plan); !valid.ok() && status_.ok()) {
+      status_ = absl::InternalError(absl::StrCat(Describe(s), ": ", valid.message()));
+    }
+    planned_.emplace(loop.var, std::move(planned));
+  }
+
+  std::string NamesOf(const std::vector<BufferId>& tiles) const {
+    return absl::StrJoin(
+        tiles, ", ", [&](std::string* out, BufferId tile) { out->append(m_.buffer(tile).name); });
+  }
+
+  void Note(const StmtRef& loop, std::string_view what) {
+    m_.notes.push_back(absl::StrCat(Describe(loop), what));
+  }
+
+  Module& m_;
+  const Target& target_;
+  const int64_t limit_;
+  const Launch& launch_;
+  LaunchFacts facts_;
+  PlannedLoops planned_;
+  Status status_;
+};
+
+// ---- Apply
+
+// Uses of a ring's tiles in the loop's own statements mean the slot of the current iteration.
+class SlotReader : public StmtMapper {
+ public:
+  SlotReader(const Module& module, const std::vector<BufferId>& tiles, const ExprRef& slot)
+      : m_(module), slot_(slot) {
+    for (BufferId tile : tiles) uses_.tiles[tile] = {tile, {slot}};
+  }
+
+  ExprRef MapExpr(const ExprRef& e) override { return Substitute(m_, e, uses_); }
+
+  Region MapRegion(const Region& r) override {
+    Region out = StmtMapper::MapRegion(r);
+    if (!uses_.tiles.contains(r.buffer)) return out;
+    out.offset.insert(out.offset.begin(), slot_);
+    for (int& d : out.dims) ++d;
+    return out;
+  }
+
+ private:
+  const Module& m_;
+  const ExprRef slot_;
+  Substitution uses_;
+};
+
+// One loop rewritten by its plan. Loops nested in it are rewritten already.
+class LoopRewriter {
+ public:
+  LoopRewriter(Module& module, const StmtRef& stmt, const For& loop, const PlannedLoop& planned,
+               Team team)
+      : m_(module),
+        stmt_(stmt),
+        loop_(loop),
+        planned_(planned),
+        ring_(planned.plan.rings[0]),
+        team_(team) {}
+
+  // The statements that stand in place of the loop.
+  Block Run() {
+    const ExprRef begin = NewLet(out_, "begin", loop_.begin);
+    const ExprRef end = NewLet(out_, "end", loop_.end);
+    trips_ = NewLet(out_, "trips", Op(BinaryOp::kSub, end, begin));
+    first_ = loop_.down ? Op(BinaryOp::kSub, end, MakeInt(1)) : begin;
+    SplitBody();
+    for (BufferId tile : ring_.tiles) {
+      Buffer& b = m_.buffers[tile];
+      b.extents.insert(b.extents.begin(), ring_.depth);
+      b.ring = true;
+    }
+    Prologue();
+    out_.push_back(MainLoop());
+    return std::move(out_);
+  }
+
+ private:
+  ExprRef Read(VarId v) const { return MakeVar(v, m_.var(v).type); }
+
+  // A name for a value that is fixed from here on.
+  ExprRef NewLet(Block& out, std::string_view name, ExprRef value) {
+    if (IntValue(value)) return value;
+    const VarRef* ref = As<VarRef>(value);
+    if (ref && m_.var(ref->var).role != VarRole::kMutable) return value;
+    const VarId v = m_.AddVar(std::string(name), value->type, VarRole::kLet, stmt_->span);
+    out.push_back(MakeStmt(Let{v, std::move(value)}));
+    return Read(v);
+  }
+
+  VarId NewCounter(std::string_view name, int start) {
+    const VarId v = m_.AddVar(std::string(name), ScalarType::kInt, VarRole::kMutable, stmt_->span);
+    m_.vars[v].dtype = DType::kI32;
+    out_.push_back(MakeStmt(Assign{v, MakeInt(start)}));
+    return v;
+  }
+
+  // Parts the loop's statements: copies that start early, the lets that they need, the rest. Tiles
+  // of the ring outlive the loop's iterations.
+  void SplitBody() {
+    for (const StmtRef& s : loop_.body) {
+      const Copy* copy = As<Copy>(s);
+      if (copy && IsRing(copy->dst.buffer)) {
+        Copy early = *copy;
+        early.async = ring_.transport == Transport::kAsyncCopy;
+        issue_.push_back(MakeStmt(std::move(early), s->span, s->id));
+        continue;
+      }
+      if (const Alloc* alloc = As<Alloc>(s); alloc && IsRing(alloc->buffer)) {
+        out_.push_back(s);
+        continue;
+      }
+      if (const Let* let = As<Let>(s); let && planned_.copies.lets.contains(let->var)) {
+        issue_.push_back(s);
+      }
+      rest_.push_back(s);
+    }
+  }
+
+  bool IsRing(BufferId b) const {
+    return std::find(ring_.tiles.begin(), ring_.tiles.end(), b) != ring_.tiles.end();
+  }
+
+  // The loop's own index in iteration t.
+  ExprRef IndexAt(const ExprRef& t) const {
+    return Op(loop_.down ? BinaryOp::kSub : BinaryOp::kAdd, first_, t);
+  }
+
+  // The copies of iteration `t`, if the loop has it.
+  void Issue(const ExprRef& t, const ExprRef& slot, Block& out) {
+    const ExprRef exists = Op(BinaryOp::kLt, t, trips_);
+    if (const BoolLit* known = As<BoolLit>(exists); known && !known->value) return;
+    Block body;
+    // With a number of iterations that is known, so are the bounds of what is read.
+    const ExprRef at = IntValue(trips_) && !IntValue(t)
+                           ? Op(BinaryOp::kMin, t, Op(BinaryOp::kSub, trips_, MakeInt(1)))
+                           : t;
+    Substitution s;
+    s.vars[loop_.var] = NewLet(body, m_.var(loop_.var).name, IndexAt(at));
+    for (BufferId tile : ring_.tiles) s.tiles[tile] = {tile, {slot}};
+    Block copies = CloneBlock(m_, issue_, std::move(s));
+    body.insert(body.end(), copies.begin(), copies.end());
+    if (As<BoolLit>(exists)) {
+      out.insert(out.end(), body.begin(), body.end());
+    } else {
+      out.push_back(MakeStmt(If{exists, std::move(body), {}}, stmt_->span, stmt_->id));
+    }
+  }
+
+  void Prologue() {
+    int fill = 0;
+    for (const Step& s : planned_.plan.agents[0].prologue) {
+      if (s.kind == StepKind::kIssue) Issue(MakeInt(s.iteration), MakeInt(fill), out_);
+      if (s.kind == StepKind::kCommit) out_.push_back(MakeStmt(AsyncCommit{}, stmt_->span));
+      if (s.kind == StepKind::kNextFill) fill = fill + 1 == ring_.depth ? 0 : fill + 1;
+    }
+    fill_ = NewCounter("fill", fill);
+    use_ = NewCounter("use", 0);
+  }
+
+  StmtRef MainLoop() {
+    For main = loop_;
+    main.kind = LoopKind::kSerial;
+    main.begin = MakeInt(0);
+    main.end = trips_;
+    main.down = false;
+    main.stages = 1;
+    main.body.clear();
+    if (loop_.down || !IsInt(first_, 0)) {
+      main.var = m_.AddVar("it", ScalarType::kInt, VarRole::kLoop, stmt_->span);
+      main.body.push_back(MakeStmt(Let{loop_.var, IndexAt(Read(main.var))}));
+    }
+    for (const Step& s : planned_.plan.agents[0].body) Emit(s, Read(main.var), main.body);
+    return MakeStmt(std::move(main), stmt_->span, stmt_->id);
+  }
+
+  void Emit(const Step& s, const ExprRef& t, Block& out) {
+    switch (s.kind) {
+      case StepKind::kIssue:
+        return Issue(Op(BinaryOp::kAdd, t, MakeInt(s.iteration)), Read(fill_), out);
+      case StepKind::kCommit:
+        return out.push_back(MakeStmt(AsyncCommit{}, stmt_->span));
+      case StepKind::kWait:
+        return out.push_back(MakeStmt(AsyncWait{s.pending}, stmt_->span));
+      case StepKind::kBarrier:
+        return out.push_back(MakeStmt(Barrier{team_}, stmt_->span));
+      case StepKind::kUse:
+        return Use(out);
+      case StepKind::kNextFill:
+        return out.push_back(Next(fill_));
+      case StepKind::kNextUse:
+        return out.push_back(Next(use_));
+      case StepKind::kFetch:
+      case StepKind::kPut:
+        return;
+    }
+  }
+
+  void Use(Block& out) {
+    // A constant of this iteration, whatever becomes of the counter.
+    const ExprRef slot = NewLet(out, "slot", Read(use_));
+    Block uses = SlotReader(m_, ring_.tiles, slot).MapBlock(rest_);
+    out.insert(out.end(), uses.begin(), uses.end());
+  }
+
+  // Counting with a wrap: a remainder would be a division where the depth is no power of two.
+  StmtRef Next(VarId counter) const {
+    const ExprRef next = Op(BinaryOp::kAdd, Read(counter), MakeInt(1));
+    return MakeStmt(Assign{counter, MakeSelect(Op(BinaryOp::kEq, next, MakeInt(ring_.depth)),
+                                               MakeInt(0), next)},
+                    stmt_->span);
+  }
+
+  Module& m_;
+  const StmtRef& stmt_;
+  const For& loop_;
+  const PlannedLoop& planned_;
+  const Ring& ring_;
+  const Team team_;
+  Block out_, issue_, rest_;
+  ExprRef trips_, first_;
+  VarId fill_ = kNoId, use_ = kNoId;
+};
+
+class Applier : public StmtMapper {
+ public:
+  Applier(Module& module, const PlannedLoops& planned) : m_(module), planned_(planned) {}
+
+  Block MapBlock(const Block& b) override {
+    Block out;
+    for (const StmtRef& s : b) {
+      const StmtRef inner = MapStmt(s);
+      const For* loop = As<For>(inner);
+      const auto it = loop ? planned_.find(loop->var) : planned_.end();
+      if (it == planned_.end()) {
+        out.push_back(inner);
+        continue;
+      }
+      Block rewritten = LoopRewriter(m_, inner, *loop, it->second, team_).Run();
+      out.insert(out.end(), rewritten.begin(), rewritten.end());
+    }
+    return out;
+  }
+
+  StmtRef MapStmt(const StmtRef& s) override {
+    if (const For* loop = As<For>(s); loop && loop->kind == LoopKind::kPipelined) {
+      For serial = *loop;
+      serial.kind = LoopKind::kSerial;
+      serial.body = MapBlock(loop->body);
+      return MakeStmt(std::move(serial), s->span, s->id);
+    }
+    const Team outer = team_;
+    if (As<OnGroup>(s)) team_ = Team::kGroup;
+    StmtRef out = StmtMapper::MapStmt(s);
+    team_ = outer;
+    return out;
+  }
+
+ private:
+  Module& m_;
+  const PlannedLoops& planned_;
+  Team team_ = Team::kBlock;
+};
+
+bool HasPipelined(const Launch& launch) {
+  bool found = false;
+  VisitStmts(launch.body, [&](const StmtRef& s) {
+    const For* loop = As<For>(s);
+    found = found || (loop && loop->kind == LoopKind::kPipelined);
+  });
+  return found;
+}
+
+}  // namespace
+
+Status PlanPipelines(Module& module, const Target& target, int64_t shared_budget) {
+  int64_t limit = target.max_shared_bytes;
+  if (shared_budget > 0 && (limit == 0 || shared_budget < limit)) limit = shared_budget;
+  const bool overlaps = target.register_fragments && target.async_copies;
+  for (Launch& launch : module.launches) {
+    if (!HasPipelined(launch)) continue;
+    PlannedLoops planned;
+    if (overlaps) {
+      TL_ASSIGN_OR_RETURN(planned, LaunchPlanner(module, target, limit, launch).Run());
+    }
+    launch.body = Applier(module, planned).MapBlock(launch.body);
+  }
+  module.level = Level::kPlanned;
+  return absl::OkStatus();
+}
+
+}  // namespace tl
