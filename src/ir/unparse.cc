@@ -310,6 +310,7 @@ class Unparser {
     out.push_back(std::move(s));
   }
   void Write(const Copy& x, Out& out) {
+    if (x.async) return WriteAsync(x, out);
     syntax::Stmt s{.op = "copy"};
     // One side must be a whole tile or a view.
     const bool dst_is_tile = m_.buffer(x.dst.buffer).scope != Scope::kGlobal;
@@ -317,7 +318,14 @@ class Unparser {
     s.targets.push_back(dst_is_tile ? TileText(x.dst, out) : WindowText(x.dst));
     if (x.rows) s.attrs.push_back(Attribute("rows", Text(x.rows)));
     if (x.transpose) s.attrs.push_back(Flag("transpose"));
-    if (x.async) s.attrs.push_back(Flag("async"));  // for reading only
+    out.push_back(std::move(s));
+  }
+  // For reading, not for parsing.
+  void WriteAsync(const Copy& x, Out& out) const {
+    syntax::Stmt s{.op = "copy_async"};
+    s.operands.push_back(WindowText(x.src));
+    if (x.rows) s.operands.push_back(Text(x.rows));
+    s.targets.push_back(WindowText(x.dst));
     out.push_back(std::move(s));
   }
   SExpr SideText(const Region& r) const {
