@@ -9,6 +9,13 @@
 #include "passes/lowering.h"
 
 namespace tl {
+ExprRef InsideWindow(const Lowering& l, const Region& r, const Coords& c, const ExprRef& rows,
+                     int skip) {
+  ExprRef inside = l.Inside(r.buffer, Lowering::Index(r, c), skip);
+  const bool rows_skipped = !rows || r.rank() == 0 || r.dims[0] == skip;
+  return rows_skipped ? inside : And(std::move(inside), Less(c[0], rows));
+}
+
 namespace {
 
 // A copy with prepared regions. `rows` limits dim 0 of the tensor sides.
@@ -20,15 +27,6 @@ struct Move {
   // Coordinates of the source for those of the destination.
   Coords SourceOf(const Coords& c) const { return transpose ? Coords{c[1], c[0]} : c; }
 };
-
-// Bounds of one tensor element, `rows` included. `skip`: buffer dim that is not tested, with `rows`
-// left out if that is the dim it limits.
-ExprRef InsideWindow(const Lowering& l, const Region& r, const Coords& c, const ExprRef& rows,
-                     int skip = -1) {
-  ExprRef inside = l.Inside(r.buffer, Lowering::Index(r, c), skip);
-  const bool rows_skipped = !rows || r.rank() == 0 || r.dims[0] == skip;
-  return rows_skipped ? inside : And(std::move(inside), Less(c[0], rows));
-}
 
 ExprRef SourceValue(const Lowering& l, const Move& m, const Coords& dst_coords) {
   const Coords c = m.SourceOf(dst_coords);
@@ -126,13 +124,18 @@ void LowerMove(Lowering& l, const Move& m) {
 }  // namespace
 
 void LowerCopy(Lowering& l, const Copy& copy) {
+  if (CopyRegisters(l, copy)) return;
   Move m;
   m.src = l.Prepared(copy.src);
   m.dst = l.Prepared(copy.dst);
   if (copy.rows) m.rows = l.Fixed("rows", l.Lowered(copy.rows));
   m.transpose = copy.transpose;
   if (m.dst.num_elements() == 0) return;
-  if (m.src.buffer != m.dst.buffer) return LowerMove(l, m);
+  if (m.src.buffer != m.dst.buffer) {
+    const auto by_element = [&] { LowerMove(l, m); };
+    if (!CopyVectors(l, {m.src, m.dst, m.rows, m.transpose, copy.async}, by_element)) by_element();
+    return;
+  }
   // Within one buffer: all is read before anything is written.
   if (!l.IsGlobal(m.src) && !m.transpose && Lowering::SameWindow(m.src, m.dst)) return;
   const DType dtype = l.buffer(m.src.buffer).dtype;
@@ -151,6 +154,20 @@ void LowerAtomic(Lowering& l, const Atomic& atomic) {
                          ElementValue(dtype, l.LoadAt(src, c))});
   };
   if (dst.num_elements() == 0) return;
+  if (const FragmentLayout* layout = l.LayoutOf(src.buffer)) {
+    const ExprRef owner = l.IsOwner(*layout);
+    return l.ForEachElement(*layout, 1, [&](const Lowering::Element& e) {
+      const ExprRef inside = And(And(owner, e.real), InsideWindow(l, dst, e.at, nullptr));
+      l.EmitIf(inside, [&] {
+        const DType dtype = l.buffer(dst.buffer).dtype;
+        const ExprRef value = MakeLoad(src.buffer, l.buffer(src.buffer).dtype, {e.slot});
+        l.Emit(AtomicElement{atomic.op,
+                             dst.buffer,
+                             {l.Offset(dst.buffer, Lowering::Index(dst, e.at))},
+                             ElementValue(dtype, value)});
+      });
+    });
+  }
   if (!l.flat() && l.IsGlobal(dst) && dst.rank() > 0) {
     return ForEachInside(l, src.extents, dst, false, nullptr, add, nullptr);
   }
@@ -163,6 +180,12 @@ void LowerAtomic(Lowering& l, const Atomic& atomic) {
 void LowerFill(Lowering& l, const Fill& fill) {
   const Region dst = l.Prepared(fill.dst);
   const ExprRef value = l.Fixed("value", l.Lowered(fill.value));
+  if (const FragmentLayout* layout = l.LayoutOf(dst.buffer)) {
+    const DType dtype = l.buffer(dst.buffer).dtype;
+    return l.Slots("s", layout->slots(), [&](const ExprRef& s) {
+      l.Emit(Store{dst.buffer, {s}, StoreOp::kSet, ConvertTo(dtype, value)});
+    });
+  }
   l.ForEach(dst.extents, [&](const Coords& c) { l.StoreAt(dst, c, value); });
 }
 

@@ -11,9 +11,7 @@ Coords LoweredAll(Lowering& l, const std::vector<ExprRef>& exprs) {
   return out;
 }
 
-void LowerStore(Lowering& l, const Store& store) {
-  const ExprRef value = l.Lowered(store.value);
-  ExprRef offset = l.Offset(store.buffer, LoweredAll(l, store.index));
+void StoreValue(Lowering& l, const Store& store, ExprRef offset, const ExprRef& value) {
   const DType dtype = l.buffer(store.buffer).dtype;
   if (store.op == StoreOp::kSet) {
     l.Emit(Store{store.buffer, {offset}, StoreOp::kSet, ConvertTo(dtype, value)});
@@ -26,10 +24,19 @@ void LowerStore(Lowering& l, const Store& store) {
   l.Emit(Store{store.buffer, {offset}, StoreOp::kSet, updated});
 }
 
+void LowerStore(Lowering& l, const Store& store) {
+  const ExprRef value = l.Lowered(store.value);
+  const ExprRef offset = l.Offset(store.buffer, LoweredAll(l, store.index));
+  const bool own = l.buffer(store.buffer).scope == Scope::kLocal || l.LayoutOf(store.buffer);
+  if (own) return StoreValue(l, store, offset, value);
+  l.EmitOnce([&] { StoreValue(l, store, offset, value); });
+}
+
 void LowerAtomicElement(Lowering& l, const AtomicElement& a) {
   const DType dtype = l.buffer(a.buffer).dtype;
   const ExprRef value = ElementValue(dtype, l.Lowered(a.value));
-  l.Emit(AtomicElement{a.op, a.buffer, {l.Offset(a.buffer, LoweredAll(l, a.index))}, value});
+  const ExprRef offset = l.Offset(a.buffer, LoweredAll(l, a.index));
+  l.EmitOnce([&] { l.Emit(AtomicElement{a.op, a.buffer, {offset}, value}); });
 }
 
 void LowerElementBlock(Lowering& l, const Block& block) {
@@ -70,7 +77,9 @@ void LowerElementStmt(Lowering& l, const StmtRef& s) {
 }
 
 void LowerParallel(Lowering& l, const Parallel& parallel) {
-  l.ForEachVar(parallel.vars, parallel.extents, [&] { LowerElementBlock(l, parallel.body); });
+  const auto body = [&] { LowerElementBlock(l, parallel.body); };
+  if (parallel.layout) return l.ForEachMapped(*parallel.layout, parallel.vars, body);
+  l.ForEachVar(parallel.vars, parallel.extents, body);
 }
 
 }  // namespace tl

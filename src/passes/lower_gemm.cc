@@ -168,6 +168,7 @@ void GemmNested(Lowering& l, Matrices g) {
 }  // namespace
 
 void LowerGemm(Lowering& l, const Gemm& gemm) {
+  if (GemmRegisters(l, gemm)) return;
   Matrices g;
   g.a = l.Prepared(gemm.a);
   g.b = l.Prepared(gemm.b);

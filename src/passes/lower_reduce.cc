@@ -5,16 +5,6 @@
 #include "passes/lowering.h"
 
 namespace tl {
-namespace {
-
-// Source coordinates: those of the line with k put in at `dim`. A rank-1 source has one line, at
-// coordinate 0 of a destination of one element.
-Coords OnLine(const Region& src, const Coords& line, int dim, const ExprRef& k) {
-  if (src.rank() == 1) return {k};
-  Coords c = line;
-  c.insert(c.begin() + dim, k);
-  return c;
-}
 
 ExprRef Combine(ReduceOp op, const ExprRef& acc, const ExprRef& x) {
   switch (op) {
@@ -34,6 +24,24 @@ ExprRef Combine(ReduceOp op, const ExprRef& acc, const ExprRef& x) {
       break;
   }
   return And(acc, x);
+}
+
+DType RunningType(const Lowering& l, const Reduce& reduce) {
+  if (reduce.op == ReduceOp::kAny || reduce.op == ReduceOp::kAll) return DType::kBool;
+  const ScalarType src = ComputeType(l.buffer(reduce.src.buffer).dtype);
+  const ScalarType dst = ComputeType(l.buffer(reduce.dst.buffer).dtype);
+  return WideDType(std::max(src, dst));
+}
+
+namespace {
+
+// Source coordinates: those of the line with k put in at `dim`. A rank-1 source has one line, at
+// coordinate 0 of a destination of one element.
+Coords OnLine(const Region& src, const Coords& line, int dim, const ExprRef& k) {
+  if (src.rank() == 1) return {k};
+  Coords c = line;
+  c.insert(c.begin() + dim, k);
+  return c;
 }
 
 // A reduction with prepared regions.
@@ -165,16 +173,10 @@ void ReduceLanes(Lowering& l, const Lines& r) {
   nest(nest, 0);
 }
 
-DType RunningType(const Lowering& l, const Reduce& reduce) {
-  if (reduce.op == ReduceOp::kAny || reduce.op == ReduceOp::kAll) return DType::kBool;
-  const ScalarType src = ComputeType(l.buffer(reduce.src.buffer).dtype);
-  const ScalarType dst = ComputeType(l.buffer(reduce.dst.buffer).dtype);
-  return WideDType(std::max(src, dst));
-}
-
 }  // namespace
 
 void LowerReduce(Lowering& l, const Reduce& reduce) {
+  if (ReduceRegisters(l, reduce)) return;
   Lines r{reduce.op,    l.Prepared(reduce.src), l.Prepared(reduce.dst),        reduce.dim,
           reduce.clear, RunningType(l, reduce), reduce.src.extents[reduce.dim]};
   if (r.dst.num_elements() == 0) return;

@@ -4,14 +4,15 @@
 #include <utility>
 
 #include "passes/lowering.h"
+#include "passes/select_atoms.h"
 
 namespace tl {
 namespace {
 
 class LaunchLowering {
  public:
-  LaunchLowering(Module& module, const Target& target, Launch& launch)
-      : module_(module), launch_(launch), l_(module, target, launch) {}
+  LaunchLowering(Module& module, const Target& target, Launch& launch, bool may_stage)
+      : module_(module), target_(target), launch_(launch), l_(module, target, launch, may_stage) {}
 
   Status Run() {
     launch_.block = AddIndex("block");
@@ -20,6 +21,7 @@ class LaunchLowering {
     launch_.group_thread = AddIndex("group_thread");
     Block body = l_.Capture([&] {
       DecodeAxes();
+      if (UsesRegisters(target_, launch_)) l_.NameThread();
       LowerBlock(launch_.body);
     });
     launch_.body = std::move(body);
@@ -35,8 +37,33 @@ class LaunchLowering {
     return module_.AddVar(std::move(name), ScalarType::kInt, VarRole::kThread, launch_.span);
   }
 
+  // `order=row(8)`: panels of 8 rows of tiles, within a panel down the columns, so that blocks that
+  // run at the same time share rows and columns of tiles.
+  bool DecodePanels() {
+    if (launch_.panel <= 1 || launch_.axes.size() != 2 || launch_.order == Order::kLongest) {
+      return false;
+    }
+    const bool rows = launch_.order == Order::kRow;
+    const GridAxis& along = launch_.axes[rows ? 0 : 1];
+    const GridAxis& across = launch_.axes[rows ? 1 : 0];
+    const auto op = [](BinaryOp o, ExprRef x, ExprRef y) { return MakeBinary(o, x, y); };
+    const ExprRef panel = MakeInt(launch_.panel);
+    const ExprRef block = l_.Read(launch_.block), tiles = Mul(panel, along.extent);
+    const ExprRef first = l_.Named("panel", Mul(op(BinaryOp::kDiv, block, tiles), panel));
+    const ExprRef rest = l_.Named("rest", op(BinaryOp::kMod, block, tiles));
+    // The last panel may be narrower.
+    const ExprRef height = l_.Named("height", Min(panel, Sub(across.extent, first)));
+    for (const GridAxis* axis : {&along, &across}) {
+      l_.intervals().SetLoop(module_, axis->var, MakeInt(0), axis->extent);
+    }
+    l_.Emit(Let{across.var, Add(first, op(BinaryOp::kMod, rest, height))});
+    l_.Emit(Let{along.var, op(BinaryOp::kDiv, rest, height)});
+    return true;
+  }
+
   // The axes' order in the one-dimensional grid: the first varies fastest.
   void DecodeAxes() {
+    if (DecodePanels()) return;
     ExprRef rest = l_.Read(launch_.block);
     for (size_t i = 0; i < launch_.axes.size(); ++i) {
       const GridAxis& axis = launch_.axes[i];
@@ -71,6 +98,7 @@ class LaunchLowering {
     if (const Alloc* x = As<Alloc>(s)) return LowerAlloc(*x);
     if (const For* x = As<For>(s)) return LowerFor(s, *x);
     if (const If* x = As<If>(s)) return LowerIf(s, *x);
+    if (As<Barrier>(s) || As<AsyncCommit>(s) || As<AsyncWait>(s)) return l_.Emit(s);
     if (As<Finish>(s)) return;  // a reducer of this path is complete at all times
     if (ChangesMemory(s) && l_.cooperative()) {
       Block body = l_.Capture([&] { LowerElementStmt(l_, s); });
@@ -90,6 +118,11 @@ class LaunchLowering {
     const Buffer& b = module_.buffer(alloc.buffer);
     const bool is_private = l_.in_group() && b.scope == Scope::kFragment;
     if (is_private) l_.MakePrivate(alloc.buffer);
+    if (b.layout) {
+      Buffer& tile = module_.buffers[alloc.buffer];
+      tile.scope = Scope::kLocal;
+      tile.extents = {tile.layout->slots()};
+    }
     l_.Emit(alloc);
     if (b.role != BufferRole::kReducer) return;
     LowerFill(l_, {l_.Whole(alloc.buffer), IdentityOf(b.reduce_op, b.dtype)});
@@ -134,6 +167,7 @@ class LaunchLowering {
   }
 
   Module& module_;
+  const Target& target_;
   Launch& launch_;
   Lowering l_;
   Status status_;
@@ -141,9 +175,9 @@ class LaunchLowering {
 
 }  // namespace
 
-Status LowerTiles(Module& module, const Target& target) {
+Status LowerTiles(Module& module, const Target& target, bool may_stage) {
   for (Launch& launch : module.launches) {
-    TL_RETURN_IF_ERROR(LaunchLowering(module, target, launch).Run());
+    TL_RETURN_IF_ERROR(LaunchLowering(module, target, launch, may_stage).Run());
   }
   module.level = Level::kThread;
   return absl::OkStatus();

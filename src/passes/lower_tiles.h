@@ -13,7 +13,8 @@
 
 namespace tl {
 
-Status LowerTiles(Module& module, const Target& target);
+// `may_stage`: results may pass through shared memory so that they leave in wide accesses.
+Status LowerTiles(Module& module, const Target& target, bool may_stage);
 
 }  // namespace tl
 

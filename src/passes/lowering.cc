@@ -60,11 +60,12 @@ std::vector<int64_t> Without(const std::vector<int64_t>& extents, int dim) {
   return out;
 }
 
-Lowering::Lowering(Module& module, const Target& target, const Launch& launch)
+Lowering::Lowering(Module& module, const Target& target, const Launch& launch, bool may_stage)
     : m_(module),
       target_(target),
       launch_(launch),
-      cooperative_(target.simt || (target.channels && launch.groups > 1)) {}
+      cooperative_(target.simt || (target.channels && launch.groups > 1)),
+      may_stage_(may_stage) {}
 
 int64_t Lowering::team_size() const {
   const int64_t per_group = launch_.threads > 0 ? launch_.threads : target_.default_threads;
@@ -83,6 +84,7 @@ ExprRef Lowering::NewLet(std::string_view name, ExprRef value) {
   const ScalarType type = value->type;
   const VarId var = m_.AddVar(std::string(name), type, VarRole::kLet, span_);
   intervals_.Set(var, intervals_.Of(m_, value));
+  if (type == ScalarType::kInt) divisors_[var] = DivisorOf(value);
   Emit(Let{var, std::move(value)});
   return MakeVar(var, type, span_);
 }
@@ -117,6 +119,14 @@ void Lowering::EmitIf(const ExprRef& cond, absl::FunctionRef<void()> body) {
   }
   Block then_body = Capture(body);
   Emit(If{cond, std::move(then_body), {}});
+}
+
+void Lowering::EmitIfElse(const ExprRef& cond, absl::FunctionRef<void()> yes,
+                          absl::FunctionRef<void()> no) {
+  if (const BoolLit* known = As<BoolLit>(cond)) return known->value ? yes() : no();
+  Block then_body = Capture(yes);
+  Block else_body = Capture(no);
+  Emit(If{cond, std::move(then_body), std::move(else_body)});
 }
 
 void Lowering::Serial(std::string_view name, ExprRef begin, ExprRef end,
@@ -221,7 +231,7 @@ Region Lowering::Prepared(const Region& r) {
 }
 
 bool Lowering::IsDecoded(const Buffer& b, const Coords& index) const {
-  if (decode_.flat == kNoId || b.extents != decode_.extents) return false;
+  if (decode_.flat == kNoId || b.extents != decode_.extents || b.swizzle.bits != 0) return false;
   for (size_t d = 0; d < index.size(); ++d) {
     const VarRef* ref = As<VarRef>(index[d]);
     // A dimension of one element may be indexed by its variable or by 0.
@@ -233,6 +243,7 @@ bool Lowering::IsDecoded(const Buffer& b, const Coords& index) const {
 ExprRef Lowering::Offset(BufferId id, const Coords& index) const {
   const Buffer& b = buffer(id);
   if (b.scope == Scope::kGlobal) return TensorOffset(m_, id, index);
+  if (b.layout) return SlotOfIndex(id, index);
   ExprRef offset = IsDecoded(b, index) ? MakeVar(decode_.flat, ScalarType::kInt, span_)
                                        : TensorOffset(m_, id, index);
   if (!private_.contains(id)) return offset;

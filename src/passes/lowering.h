@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/functional/function_ref.h"
 #include "base/status.h"
@@ -45,7 +46,7 @@ std::vector<int64_t> Without(const std::vector<int64_t>& extents, int dim);
 
 class Lowering {
  public:
-  Lowering(Module& module, const Target& target, const Launch& launch);
+  Lowering(Module& module, const Target& target, const Launch& launch, bool may_stage = true);
 
   // ---- What is being lowered
 
@@ -72,6 +73,7 @@ class Lowering {
 
   // ---- Making statements
 
+  void Emit(const StmtRef& s) { out_->push_back(s); }
   template <typename T>
   void Emit(T node) {
     out_->push_back(MakeStmt(std::move(node), span_, id_));
@@ -88,6 +90,7 @@ class Lowering {
   ExprRef Read(VarId var) const;
   void Set(VarId var, ExprRef value) { Emit(Assign{var, std::move(value)}); }
   void EmitIf(const ExprRef& cond, absl::FunctionRef<void()> body);
+  void EmitIfElse(const ExprRef& cond, absl::FunctionRef<void()> yes, absl::FunctionRef<void()> no);
   // for name = begin; name < end
   void Serial(std::string_view name, ExprRef begin, ExprRef end,
               absl::FunctionRef<void(const ExprRef&)> body, bool down = false);
@@ -99,6 +102,48 @@ class Lowering {
                   absl::FunctionRef<void()> body);
   // A tile that lives as long as its uses in the current block.
   BufferId Scratch(std::string_view name, DType dtype, std::vector<int64_t> extents);
+
+  // ---- Fragments in registers (see layout/fragment_layout.h)
+
+  // Null: the tile lies in shared memory, or is no fragment.
+  const FragmentLayout* LayoutOf(BufferId id) const { return buffer(id).layout.get(); }
+  // This thread's places, and the warp's number. Defined once, where the launch starts.
+  void NameThread();
+  bool has_registers() const { return lane_ != nullptr; }
+  int warps() const { return static_cast<int>(team_size() / target_.warp_size); }
+  // May tiles pass through shared memory on their way out?
+  bool may_stage() const { return may_stage_; }
+  const ExprRef& lane() const { return lane_; }
+  const ExprRef& warp() const { return warp_; }
+  // Registers of a thread.
+  BufferId LocalArray(std::string_view name, DType dtype, int64_t count);
+  // name = 0 ... count-1, unrolled.
+  void Slots(std::string_view name, int64_t count, absl::FunctionRef<void(const ExprRef&)> body);
+
+  // One element that the thread holds.
+  struct Element {
+    ExprRef slot;
+    Coords at;
+    ExprRef real;  // lies inside the tile, not in its padding
+  };
+  // `body` for the first of every `step` neighbouring slots.
+  void ForEachElement(const FragmentLayout& layout, int64_t step,
+                      absl::FunctionRef<void(const Element&)> body);
+  // Of the threads that hold the same elements, the first; of those along one axis.
+  ExprRef IsOwner(const FragmentLayout& layout);
+  ExprRef IsFirst(const FragmentLayout& layout, LayoutAxis axis);
+  // Slot of the projection of `layout` to the dims `kept` that holds what `slot` holds.
+  static ExprRef SlotOf(const FragmentLayout& layout, const std::vector<int>& kept,
+                        const ExprRef& slot);
+  // A `parallel` dealt out by `layout`: fragments indexed by `vars` are found in registers, and
+  // only one of several threads with the same element changes memory.
+  void ForEachMapped(const FragmentLayout& layout, const std::vector<VarId>& vars,
+                     absl::FunctionRef<void()> body);
+  // What changes memory, in such a loop.
+  void EmitOnce(absl::FunctionRef<void()> body);
+
+  // A number that divides every value of `e`.
+  int64_t DivisorOf(const ExprRef& e) const;
 
   // ---- Expressions and addresses
 
@@ -133,11 +178,14 @@ class Lowering {
   };
   bool IsDecoded(const Buffer& b, const Coords& index) const;
   ExprRef NewLet(std::string_view name, ExprRef value);
+  Coords ThreadCoords(const FragmentLayout& layout);
+  ExprRef SlotOfIndex(BufferId tile, const Coords& index) const;
 
   Module& m_;
   const Target& target_;
   const Launch& launch_;
   bool cooperative_;
+  const bool may_stage_;
   Block* out_ = nullptr;
   Span span_;
   int id_ = 0;
@@ -145,7 +193,35 @@ class Lowering {
   Decode decode_;
   Intervals intervals_;
   absl::flat_hash_set<BufferId> private_;
+
+  ExprRef lane_, warp_;
+  // The `parallel` in registers that is in force.
+  struct Mapped {
+    const FragmentLayout* layout = nullptr;
+    std::vector<VarId> vars;
+    ExprRef slot, owner;
+  };
+  Mapped mapped_;
+  absl::flat_hash_map<VarId, int64_t> divisors_;  // of names
 };
+
+// Copies with a fragment in registers on one side or both; false: there is none.
+bool CopyRegisters(Lowering& l, const Copy& copy);
+// Whole vectors between shared and global memory (or, asynchronously, from global to a ring); false
+// where the windows do not permit it. Where they do but for what only the launch knows, `otherwise`
+// is the other branch.
+bool CopyVectors(Lowering& l, const Copy& copy, absl::FunctionRef<void()> otherwise);
+// Gemm and reduce on registers; false where the tiles are not there.
+bool GemmRegisters(Lowering& l, const Gemm& gemm);
+bool ReduceRegisters(Lowering& l, const Reduce& reduce);
+// Type in which a reduction keeps its running value.
+DType RunningType(const Lowering& l, const Reduce& r);
+// Bounds of one tensor element, `rows` (may be null) included. `skip`: buffer dim that is not
+// tested, with `rows` left out if that is the dim it limits.
+ExprRef InsideWindow(const Lowering& l, const Region& r, const Coords& c, const ExprRef& rows,
+                     int skip = -1);
+// Combination of two values of a reduction.
+ExprRef Combine(ReduceOp op, const ExprRef& acc, const ExprRef& x);
 
 // One function per group of operations.
 void LowerCopy(Lowering& l, const Copy& copy);

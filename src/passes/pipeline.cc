@@ -1,14 +1,18 @@
 #include "passes/pipeline.h"
 
+#include <iterator>
 #include <string>
 
 #include "absl/strings/str_cat.h"
 #include "ir/verify.h"
 #include "passes/expand_lag.h"
 #include "passes/expand_split.h"
+#include "passes/infer_layouts.h"
 #include "passes/insert_barriers.h"
 #include "passes/lower_tiles.h"
 #include "passes/plan_arena.h"
+#include "passes/plan_pipelines.h"
+#include "passes/select_atoms.h"
 #include "passes/simplify.h"
 
 namespace tl {
@@ -23,12 +27,26 @@ Status Arena(Module& module, const Target& target, const PassOptions& options) {
   return PlanArena(module, target, options.shared_budget);
 }
 
+Status Tiles(Module& module, const Target& target, const PassOptions& options) {
+  return LowerTiles(module, target, options.may_stage);
+}
+
+Status Pipelines(Module& module, const Target& target, const PassOptions& options) {
+  return PlanPipelines(module, target, options.shared_budget);
+}
+
 constexpr Pass kPasses[] = {
     {"expand_split", Plain<ExpandSplit>,
      "first: the loops it makes around a launch's body are loops like any other afterwards"},
     {"expand_lag", Plain<ExpandLag>,
      "while copies are still statements, so that what a copy fills in the loop is seen"},
-    {"lower_tiles", Plain<LowerTiles>, "only plain tile operations are left to expand"},
+    {"select_atoms", Plain<SelectAtoms>,
+     "before copies are planned: the order of shared rows follows from the instructions"},
+    {"plan_pipelines", Pipelines,
+     "before layouts: it makes tiles; after lags: what they replay is copied in the loop"},
+    {"infer_layouts", Plain<InferLayouts>,
+     "after the plan: the tiles that it adds need a place too"},
+    {"lower_tiles", Tiles, "only plain tile operations are left to expand"},
     {"plan_arena", Arena, "needs every use of every tile, scratch of the expansions included"},
     {"insert_barriers", Plain<InsertBarriers>,
      "after plan_arena: tiles that share memory must wait for each other too"},
@@ -39,21 +57,27 @@ Status NameThePass(const Status& status, std::string_view when) {
   return absl::InternalError(absl::StrCat(when, ": ", status.message()));
 }
 
+StatusOr<Module> RunPasses(const Module& tile, const Target& target, const PassOptions& options) {
+  Module module = tile;
+  for (const Pass& pass : kPasses) {
+    TL_RETURN_IF_ERROR(pass.run(module, target, options));
+    const bool finished = &pass == &kPasses[std::size(kPasses) - 1];
+    const Status s = Verify(module, module.level, finished);
+    if (!s.ok()) return NameThePass(s, absl::StrCat("after ", pass.name));
+  }
+  return module;
+}
+
 }  // namespace
 
 absl::Span<const Pass> Passes() { return kPasses; }
 
 StatusOr<Module> Lower(const Module& tile, const Target& target, int64_t shared_budget) {
   if (Status s = Verify(tile, Level::kTile); !s.ok()) return NameThePass(s, "before all passes");
-  Module module = tile;
-  const PassOptions options{shared_budget};
-  for (const Pass& pass : kPasses) {
-    TL_RETURN_IF_ERROR(pass.run(module, target, options));
-    const bool finished = &pass == &Passes().back();
-    const Status s = Verify(module, module.level, finished);
-    if (!s.ok()) return NameThePass(s, absl::StrCat("after ", pass.name));
-  }
-  return module;
+  StatusOr<Module> lowered = RunPasses(tile, target, {shared_budget, true});
+  if (lowered.ok() || !absl::IsResourceExhausted(lowered.status())) return lowered;
+  // What is spent for speed alone must not refuse a program that fits.
+  return RunPasses(tile, target, {shared_budget, false});
 }
 
 }  // namespace tl

@@ -1,0 +1,356 @@
+#include "passes/infer_layouts.h"
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/str_cat.h"
+#include "ir/visit.h"
+#include "layout/matrix_fragments.h"
+#include "passes/fragment_uses.h"
+#include "passes/select_atoms.h"
+
+namespace tl {
+
+FragmentLayout PlainC(int64_t rows, int64_t cols, int warp_rows, int warp_cols) {
+  const int64_t m = (rows + 4 * warp_rows - 1) / (4 * warp_rows);
+  const int64_t n = (cols + 32 * warp_cols - 1) / (32 * warp_cols);
+  const int64_t width = 32 * n * warp_cols;
+  FragmentLayout::Axes axes;
+  axes.lane = {{8, 4}, {4, width}};
+  axes.warp = {{warp_cols, 32 * n}, {warp_rows, 4 * m * width}};
+  axes.slot = {{4, 1}, {n, 32}, {m, 4 * width}};
+  return FragmentLayout({rows, cols}, {4 * m * warp_rows, width}, std::move(axes));
+}
+
+FragmentLayout Restrict(const FragmentLayout& layout, const std::vector<int>& kept) {
+  FragmentLayout out = layout;
+  for (int d = layout.rank() - 1; d >= 0; --d) {
+    if (std::find(kept.begin(), kept.end(), d) == kept.end()) out = *out.Project(d);
+  }
+  return out;
+}
+
+namespace {
+
+using LayoutRef = std::shared_ptr<const FragmentLayout>;
+
+// More than this in one thread's registers would spill.
+constexpr int64_t kMaxRegisterBytes = 640;
+
+FragmentLayout LayoutOfC(const Target& target, const Gemm& g) {
+  const int64_t m = g.c.extents[0], n = g.c.extents[1];
+  if (g.atom == kNoAtom) return PlainC(m, n, g.warp_rows, g.warp_cols);
+  return TiledC(target.matrix_atoms[g.atom], m, n, g.warp_rows, g.warp_cols);
+}
+
+FragmentLayout LayoutOfA(const Target& target, const Gemm& g) {
+  return TiledA(target.matrix_atoms[g.atom], g.a.extents[0], g.a.extents[1], g.warp_rows,
+                g.warp_cols);
+}
+
+// Steps 2 and 3.
+class Assignment {
+ public:
+  Assignment(Module& module, const Target& target, const FragmentUses& uses, int warps)
+      : m_(module), target_(target), uses_(uses), warps_(warps) {
+    for (BufferId f : uses.fragments) class_[f] = f;
+  }
+
+  void Run() {
+    for (const FragmentUses::Loop& loop : uses_.loops) {
+      for (const auto& [id, dims] : loop.tiles) {
+        for (const auto& [other, other_dims] : loop.tiles) {
+          if (dims == other_dims) Unite(id, other);
+        }
+      }
+    }
+    for (const FragmentUses::Product& p : uses_.products) {
+      if (Mapped(p.gemm.c.buffer)) Give(p.gemm.c.buffer, LayoutOfC(target_, p.gemm));
+    }
+    for (const FragmentUses::Product& p : uses_.products) {
+      const BufferId a = p.gemm.a.buffer;
+      if (p.gemm.atom == kNoAtom || p.gemm.transpose_a || !Mapped(a)) continue;
+      Give(a, LayoutOfA(target_, p.gemm));
+    }
+    Derive();
+    std::vector<BufferId> rest = uses_.fragments;
+    std::stable_sort(rest.begin(), rest.end(), [&](BufferId x, BufferId y) {
+      return m_.buffer(x).num_elements() > m_.buffer(y).num_elements();
+    });
+    for (BufferId f : rest) {
+      if (layouts_.contains(Find(f))) continue;
+      Give(f, BlockedLayout(m_.buffer(f).extents, NarrowestOf(f), warps_, target_.warp_size));
+      Derive();
+    }
+    for (BufferId f : uses_.fragments) m_.buffers[f].layout = layouts_[Find(f)];
+  }
+
+ private:
+  bool Mapped(BufferId f) const { return class_.contains(f); }
+
+  BufferId Find(BufferId f) {
+    while (class_[f] != f) f = class_[f];
+    return f;
+  }
+  void Unite(BufferId x, BufferId y) {
+    if (Mapped(x) && Mapped(y) && m_.buffer(x).extents == m_.buffer(y).extents) {
+      class_[Find(y)] = Find(x);
+    }
+  }
+
+  // The first layout a class is given stays. Too large for registers: it stays in shared memory.
+  void Give(BufferId f, FragmentLayout layout) {
+    int64_t widest = 1;
+    for (BufferId other : uses_.fragments) {
+      if (Find(other) != Find(f)) continue;
+      widest = std::max(widest, static_cast<int64_t>(SizeOf(m_.buffer(other).dtype)));
+    }
+    const bool fits = layout.IsSeparable() && layout.slots() * widest <= kMaxRegisterBytes;
+    layouts_.try_emplace(
+        Find(f), fits ? std::make_shared<const FragmentLayout>(std::move(layout)) : nullptr);
+  }
+
+  // Projections and copies of what has a layout, until nothing new follows.
+  void Derive() {
+    for (bool changed = true; changed;) {
+      const size_t before = layouts_.size();
+      for (const FragmentUses::Loop& loop : uses_.loops) DeriveLoop(loop);
+      for (const FragmentUses::Link& link : uses_.links) {
+        DeriveCopy(link.src, link.dst);
+        DeriveCopy(link.dst, link.src);
+      }
+      changed = layouts_.size() != before;
+    }
+  }
+
+  // From the tile that has all of the loop's dims to those that have some.
+  void DeriveLoop(const FragmentUses::Loop& loop) {
+    for (const auto& [full, dims] : loop.tiles) {
+      if (dims.size() != loop.extents.size()) continue;
+      const LayoutRef layout = Known(full);
+      if (!layout) continue;
+      for (const auto& [part, kept] : loop.tiles) {
+        if (kept.size() < dims.size() && !layouts_.contains(Find(part))) {
+          Give(part, Restrict(*layout, kept));
+        }
+      }
+    }
+  }
+  void DeriveCopy(BufferId from, BufferId to) {
+    const LayoutRef layout = Known(from);
+    if (layout && layout->extents() == m_.buffer(to).extents && !layouts_.contains(Find(to))) {
+      Give(to, *layout);
+    }
+  }
+  LayoutRef Known(BufferId f) {
+    const auto it = layouts_.find(Find(f));
+    return it == layouts_.end() ? nullptr : it->second;
+  }
+
+  // Element size that decides how many neighbours a thread takes: the narrowest that comes from or
+  // goes to global memory, so that those accesses are wide.
+  int64_t NarrowestOf(BufferId f) {
+    int64_t bytes = 8;
+    for (BufferId other : uses_.fragments) {
+      if (Find(other) != Find(f)) continue;
+      const auto it = uses_.transfer_bytes.find(other);
+      const auto own = static_cast<int64_t>(SizeOf(m_.buffer(other).dtype));
+      bytes = std::min(bytes, it == uses_.transfer_bytes.end() ? own : it->second);
+    }
+    return bytes;
+  }
+
+  Module& m_;
+  const Target& target_;
+  const FragmentUses& uses_;
+  const int warps_;
+  absl::flat_hash_map<BufferId, BufferId> class_;
+  absl::flat_hash_map<BufferId, LayoutRef> layouts_;  // by class
+};
+
+// Step 4.
+class Converter : public StmtMapper {
+ public:
+  Converter(Module& module, const Target& target, int warps)
+      : m_(module), target_(target), warps_(warps) {}
+
+  Block MapBlock(const Block& b) override {
+    Block out;
+    for (const StmtRef& s : b) {
+      before_.clear(), after_.clear();
+      StmtRef mapped = Convert(s);
+      Block before = std::move(before_), after = std::move(after_);
+      if (!mapped) mapped = StmtMapper::MapStmt(s);
+      out.insert(out.end(), before.begin(), before.end());
+      out.push_back(std::move(mapped));
+      out.insert(out.end(), after.begin(), after.end());
+    }
+    return out;
+  }
+
+ private:
+  // The statement with its fragments as it needs them; null: nothing to do.
+  StmtRef Convert(const StmtRef& s) {
+    span_ = s->span;
+    if (const Parallel* x = As<Parallel>(s)) return MakeStmt(Converted(*x), s->span, s->id);
+    if (const Gemm* x = As<Gemm>(s)) return MakeStmt(Converted(*x), s->span, s->id);
+    if (const Reduce* x = As<Reduce>(s)) return MakeStmt(Converted(*x), s->span, s->id);
+    return nullptr;
+  }
+
+  const FragmentLayout* LayoutOf(BufferId id) const { return m_.buffer(id).layout.get(); }
+
+  Parallel Converted(const Parallel& p) {
+    Parallel out = p;
+    const FragmentUses::Loop loop = UsesOf(m_, p);
+    for (const auto& [id, dims] : loop.tiles) {
+      if (LayoutOf(id) && dims.size() == p.extents.size() && !out.layout) {
+        out.layout = m_.buffer(id).layout;
+      }
+    }
+    const bool any = std::any_of(loop.tiles.begin(), loop.tiles.end(),
+                                 [&](const auto& tile) { return LayoutOf(tile.first); });
+    if (!any) return out;
+    if (!out.layout) {
+      out.layout = std::make_shared<const FragmentLayout>(
+          BlockedLayout(p.extents, 4, warps_, target_.warp_size));
+    }
+    Substitution renamed;
+    for (const auto& [id, dims] : loop.tiles) {
+      if (!LayoutOf(id)) continue;
+      FragmentLayout needed = Restrict(*out.layout, dims);
+      if (needed == *LayoutOf(id)) continue;
+      renamed.tiles[id] = {Converted(id, std::move(needed), true, Writes(p.body, id)), {}};
+    }
+    if (!renamed.tiles.empty()) out.body = Renamed(out.body, renamed);
+    return out;
+  }
+
+  bool Writes(const Block& body, BufferId id) const {
+    bool writes = false;
+    VisitStmts(body, [&](const StmtRef& s) {
+      if (const Store* store = As<Store>(s)) writes = writes || store->buffer == id;
+    });
+    return writes;
+  }
+
+  Block Renamed(const Block& body, const Substitution& renamed) {
+    class Renamer : public StmtMapper {
+     public:
+      Renamer(const Module& m, const Substitution& s) : m_(m), s_(s) {}
+      ExprRef MapExpr(const ExprRef& e) override { return Substitute(m_, e, s_); }
+      BufferId MapBuffer(BufferId b) override {
+        const auto it = s_.tiles.find(b);
+        return it == s_.tiles.end() ? b : it->second.to;
+      }
+
+     private:
+      const Module& m_;
+      const Substitution& s_;
+    };
+    return Renamer(m_, renamed).MapBlock(body);
+  }
+
+  Gemm Converted(const Gemm& g) {
+    Gemm out = g;
+    const FragmentLayout* c = LayoutOf(g.c.buffer);
+    if (!c) {
+      out.atom = kNoAtom;
+    } else {
+      FragmentLayout needed = LayoutOfC(target_, g);
+      if (!(needed == *c)) {
+        out.c.buffer = Converted(g.c.buffer, std::move(needed), !g.clear, true);
+      }
+    }
+    const FragmentLayout* a = LayoutOf(g.a.buffer);
+    const bool direct =
+        a && c && g.atom != kNoAtom && !g.transpose_a && *a == LayoutOfA(target_, g);
+    if (a && !direct) out.a.buffer = InShared(g.a.buffer);
+    if (LayoutOf(g.b.buffer)) out.b.buffer = InShared(g.b.buffer);
+    return out;
+  }
+
+  Reduce Converted(const Reduce& r) {
+    Reduce out = r;
+    const FragmentLayout *src = LayoutOf(r.src.buffer), *dst = LayoutOf(r.dst.buffer);
+    if (!src && !dst) return out;
+    if (!src) {
+      out.dst.buffer = Temporary(r.dst.buffer, nullptr, !r.clear, true);
+      return out;
+    }
+    std::optional<FragmentLayout> needed = src->Project(r.dim);
+    if (dst && *needed == *dst) return out;
+    const BufferId whole = Temporary(r.dst, *std::move(needed), !r.clear);
+    out.dst = WholeTile(m_.buffer(whole), whole);
+    return out;
+  }
+
+  // ---- Temporaries
+
+  BufferId Converted(BufferId id, FragmentLayout layout, bool read, bool written) {
+    return Temporary(id, std::make_shared<const FragmentLayout>(std::move(layout)), read, written);
+  }
+  BufferId Temporary(BufferId id, LayoutRef layout, bool read, bool written) {
+    const Region original = WholeTile(m_.buffer(id), id);
+    const BufferId copy = NewTile(m_.buffer(id), std::move(layout));
+    const Region other = WholeTile(m_.buffer(copy), copy);
+    if (read) before_.push_back(MakeStmt(Copy{original, other}, span_));
+    if (written) after_.push_back(MakeStmt(Copy{other, original}, span_));
+    return copy;
+  }
+  // In place of a window of a tile that does not lie in registers.
+  BufferId Temporary(const Region& window, FragmentLayout layout, bool read) {
+    Buffer like = m_.buffer(window.buffer);
+    like.extents = window.extents;
+    const BufferId copy =
+        NewTile(std::move(like), std::make_shared<const FragmentLayout>(std::move(layout)));
+    const Region other = WholeTile(m_.buffer(copy), copy);
+    if (read) before_.push_back(MakeStmt(Copy{window, other}, span_));
+    after_.push_back(MakeStmt(Copy{other, window}, span_));
+    return copy;
+  }
+  BufferId InShared(BufferId id) {
+    const BufferId copy = Temporary(id, nullptr, true, false);
+    Buffer& b = m_.buffers[copy];
+    b.swizzle = SwizzleFor(b.extents.back() * static_cast<int64_t>(SizeOf(b.dtype)));
+    return copy;
+  }
+  BufferId NewTile(Buffer like, LayoutRef layout) {
+    like.name += "_c";
+    like.scope = Scope::kFragment;
+    like.swizzle = {};
+    like.ring = false;
+    like.role = BufferRole::kTile;
+    like.layout = std::move(layout);
+    const BufferId id = m_.AddBuffer(std::move(like));
+    before_.insert(before_.begin(), MakeStmt(Alloc{id}, span_));
+    return id;
+  }
+
+  Module& m_;
+  const Target& target_;
+  const int warps_;
+  Span span_;
+  Block before_, after_;
+};
+
+}  // namespace
+
+Status InferLayouts(Module& module, const Target& target) {
+  for (Launch& launch : module.launches) {
+    if (!UsesRegisters(target, launch)) continue;
+    const int warps = launch.threads * launch.groups / target.warp_size;
+    const FragmentUses uses = CollectUses(module, launch.body);
+    Assignment(module, target, uses, warps).Run();
+    launch.body = Converter(module, target, warps).MapBlock(launch.body);
+  }
+  module.level = Level::kMapped;
+  return absl::OkStatus();
+}
+
+}  // namespace tl

@@ -1,0 +1,293 @@
+// Copies in the widest accesses that can be proven, and copies from and to registers.
+//
+// What only the launch knows (where a tensor starts, whether a dynamic stride is a multiple)
+// becomes a condition that is the same for the whole launch: the wide form stands in one branch,
+// elements one by one in the other, so that any tensor gives the right result.
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "ir/address.h"
+#include "passes/lowering.h"
+
+namespace tl {
+namespace {
+
+constexpr int64_t kVectorBytes = 16;
+
+ExprRef IsMultiple(const Lowering& l, const ExprRef& e, int64_t of) {
+  if (l.DivisorOf(e) % of == 0) return MakeBool(true);
+  return MakeBinary(BinaryOp::kEq, MakeBinary(BinaryOp::kMod, e, MakeInt(of)), MakeInt(0));
+}
+
+// `count` neighbouring elements along the last dim of a window may move at once, where `fast`
+// holds.
+struct Width {
+  int64_t count = 1;
+  ExprRef fast = MakeBool(true);
+};
+
+int64_t BytesOf(const Lowering& l, const Region& r) {
+  return static_cast<int64_t>(SizeOf(l.buffer(r.buffer).dtype));
+}
+
+// Does the last dim of the window run along neighbouring elements?
+bool RunsAlongMemory(const Lowering& l, const Region& r) {
+  const Buffer& b = l.buffer(r.buffer);
+  if (r.rank() == 0 || r.dims.back() != b.rank() - 1 || !b.packed.empty()) return false;
+  return b.scope != Scope::kGlobal || IsInt(b.strides.back(), 1);
+}
+
+// A vector lies inside the tensor or outside of it, never across the border.
+ExprRef NoneStraddles(const Lowering& l, const Region& r, const ExprRef& rows, int64_t count) {
+  const Buffer& b = l.buffer(r.buffer);
+  ExprRef ok = MakeBool(true);
+  Coords first(r.rank(), MakeInt(0)), last;
+  for (int64_t extent : r.extents) last.push_back(MakeInt(extent - 1));
+  const auto inside = [&](const Coords& c) {
+    const ExprRef e = InsideWindow(l, r, c, nullptr);
+    const BoolLit* known = As<BoolLit>(e);
+    return known && known->value;
+  };
+  if (!inside(first) || !inside(last)) ok = IsMultiple(l, b.shape.back(), count);
+  if (rows && r.rank() == 1) ok = And(std::move(ok), IsMultiple(l, rows, count));
+  return ok;
+}
+
+Width WidthOf(const Lowering& l, const Region& r, const ExprRef& rows, int64_t at_most) {
+  const Buffer& b = l.buffer(r.buffer);
+  Width w;
+  if (!RunsAlongMemory(l, r)) return w;
+  int64_t count = 1;
+  while (count * 2 <= std::min(at_most, kVectorBytes / BytesOf(l, r))) count *= 2;
+  const auto divides = [&](int64_t n) {
+    return r.extents.back() % n == 0 && l.DivisorOf(r.offset.back()) % n == 0 &&
+           (b.scope == Scope::kGlobal || b.extents.back() % n == 0);
+  };
+  while (count > 1 && !divides(count)) count /= 2;
+  w.count = count;
+  if (count == 1 || b.scope != Scope::kGlobal) return w;
+  w.fast = MakeIsAligned(r.buffer, static_cast<int>(count * BytesOf(l, r)));
+  for (int d = 0; d + 1 < b.rank(); ++d) {
+    w.fast = And(std::move(w.fast), IsMultiple(l, b.strides[d], count));
+  }
+  w.fast = And(std::move(w.fast), NoneStraddles(l, r, rows, count));
+  return w;
+}
+
+// ---- Memory and a fragment
+
+// One side of a copy that lies in memory.
+struct Window {
+  Region region;
+  ExprRef rows;  // may be null
+  bool transpose = false;
+
+  Coords At(const Coords& c) const { return transpose ? Coords{c[1], c[0]} : c; }
+  ExprRef Inside(const Lowering& l, const Coords& c) const {
+    if (!l.IsGlobal(region)) return MakeBool(true);
+    return InsideWindow(l, region, At(c), rows);
+  }
+};
+
+DType TypeOf(const Lowering& l, BufferId id) { return l.buffer(id).dtype; }
+
+ExprRef Register(const Lowering& l, BufferId array, const ExprRef& slot) {
+  return MakeLoad(array, TypeOf(l, array), {slot});
+}
+
+void SetRegister(Lowering& l, BufferId array, const ExprRef& slot, const ExprRef& value) {
+  l.Emit(Store{array, {slot}, StoreOp::kSet, ConvertTo(TypeOf(l, array), value)});
+}
+
+void LoadElements(Lowering& l, const Window& w, BufferId fragment) {
+  l.ForEachElement(*l.LayoutOf(fragment), 1, [&](const Lowering::Element& e) {
+    const ExprRef value = l.LoadAt(w.region, w.At(e.at));
+    const ExprRef inside = And(e.real, w.Inside(l, e.at));
+    SetRegister(l, fragment, e.slot, MakeSelect(inside, value, Zero(value->type)));
+  });
+}
+
+void LoadVectors(Lowering& l, const Window& w, BufferId fragment, int64_t count) {
+  const DType type = TypeOf(l, w.region.buffer);
+  const bool same = type == TypeOf(l, fragment);
+  l.ForEachElement(*l.LayoutOf(fragment), count, [&](const Lowering::Element& e) {
+    const auto each = [&](absl::FunctionRef<void(const ExprRef&, const ExprRef&)> body) {
+      l.Slots("e", count, [&](const ExprRef& i) { body(Add(e.slot, i), i); });
+    };
+    const auto load = [&] {
+      const BufferId to = same ? fragment : l.LocalArray("vector", type, count);
+      const ExprRef at = l.Offset(w.region.buffer, Lowering::Index(w.region, e.at));
+      l.Emit(
+          VectorMove{to, same ? e.slot : MakeInt(0), w.region.buffer, at, static_cast<int>(count)});
+      if (same) return;
+      each([&](const ExprRef& slot, const ExprRef& i) {
+        SetRegister(l, fragment, slot, Register(l, to, i));
+      });
+    };
+    l.EmitIfElse(And(e.real, w.Inside(l, e.at)), load, [&] {
+      each([&](const ExprRef& slot, const ExprRef&) {
+        SetRegister(l, fragment, slot, Zero(ComputeType(TypeOf(l, fragment))));
+      });
+    });
+  });
+}
+
+void LoadFragment(Lowering& l, const Window& w, BufferId fragment) {
+  Width width;
+  if (!w.transpose) width = WidthOf(l, w.region, w.rows, l.LayoutOf(fragment)->vector());
+  const auto by_element = [&] { LoadElements(l, w, fragment); };
+  if (width.count == 1) return by_element();
+  l.EmitIfElse(width.fast, [&] { LoadVectors(l, w, fragment, width.count); }, by_element);
+}
+
+void StoreElements(Lowering& l, BufferId fragment, const Window& w) {
+  const FragmentLayout& layout = *l.LayoutOf(fragment);
+  const ExprRef owner = l.IsOwner(layout);
+  l.ForEachElement(layout, 1, [&](const Lowering::Element& e) {
+    l.EmitIf(And(And(owner, e.real), w.Inside(l, e.at)),
+             [&] { l.StoreAt(w.region, w.At(e.at), Register(l, fragment, e.slot)); });
+  });
+}
+
+void StoreVectors(Lowering& l, BufferId fragment, const Window& w, int64_t count) {
+  const FragmentLayout& layout = *l.LayoutOf(fragment);
+  const DType type = TypeOf(l, w.region.buffer);
+  const bool same = type == TypeOf(l, fragment);
+  const ExprRef owner = l.IsOwner(layout);
+  l.ForEachElement(layout, count, [&](const Lowering::Element& e) {
+    l.EmitIf(And(And(owner, e.real), w.Inside(l, e.at)), [&] {
+      const BufferId from = same ? fragment : l.LocalArray("vector", type, count);
+      if (!same) {
+        l.Slots("e", count, [&](const ExprRef& i) {
+          SetRegister(l, from, i, Register(l, fragment, Add(e.slot, i)));
+        });
+      }
+      const ExprRef at = l.Offset(w.region.buffer, Lowering::Index(w.region, e.at));
+      l.Emit(VectorMove{w.region.buffer, at, from, same ? e.slot : MakeInt(0),
+                        static_cast<int>(count)});
+    });
+  });
+}
+
+// Threads that hold few neighbours each would write many short pieces of rows: they put the tile in
+// order in shared memory first, and it leaves in whole vectors.
+bool WantsOrder(const Lowering& l, BufferId fragment, const Window& w) {
+  const FragmentLayout& layout = *l.LayoutOf(fragment);
+  constexpr int64_t kFewSlots = 8;
+  if (!l.may_stage() || !l.IsGlobal(w.region) || w.transpose || layout.slots() < kFewSlots) {
+    return false;
+  }
+  const int64_t whole = WidthOf(l, w.region, w.rows, kVectorBytes).count;
+  return whole > layout.vector() && whole * BytesOf(l, w.region) == kVectorBytes;
+}
+
+void StoreFragment(Lowering& l, BufferId fragment, const Window& w) {
+  if (WantsOrder(l, fragment, w)) {
+    const BufferId id = l.Scratch("ordered", TypeOf(l, w.region.buffer), w.region.extents);
+    l.module().buffers[id].swizzle = SwizzleFor(w.region.extents.back() * BytesOf(l, w.region));
+    StoreFragment(l, fragment, {l.Whole(id), nullptr, false});
+    return LowerCopy(l, {l.Whole(id), w.region, w.rows});
+  }
+  Width width;
+  if (!w.transpose) width = WidthOf(l, w.region, w.rows, l.LayoutOf(fragment)->vector());
+  const auto by_element = [&] { StoreElements(l, fragment, w); };
+  if (width.count == 1) return by_element();
+  l.EmitIfElse(width.fast, [&] { StoreVectors(l, fragment, w, width.count); }, by_element);
+}
+
+// ---- Two fragments
+
+void CopyFragment(Lowering& l, BufferId src, BufferId dst) {
+  const FragmentLayout &from = *l.LayoutOf(src), &to = *l.LayoutOf(dst);
+  if (from == to) {
+    return l.Slots("s", to.slots(),
+                   [&](const ExprRef& s) { SetRegister(l, dst, s, Register(l, src, s)); });
+  }
+  if (const auto permutation = SlotPermutation(from, to)) {
+    for (size_t s = 0; s < permutation->size(); ++s) {
+      SetRegister(l, dst, MakeInt(static_cast<int64_t>(s)),
+                  Register(l, src, MakeInt((*permutation)[s])));
+    }
+    return;
+  }
+  const BufferId scratch = l.Scratch("converted", TypeOf(l, dst), to.extents());
+  Buffer& b = l.module().buffers[scratch];
+  if (b.rank() > 1) {
+    b.swizzle = SwizzleFor(b.extents.back() * static_cast<int64_t>(SizeOf(b.dtype)));
+  }
+  StoreFragment(l, src, {l.Whole(scratch), nullptr, false});
+  LoadFragment(l, {l.Whole(scratch), nullptr, false}, dst);
+}
+
+}  // namespace
+
+bool CopyRegisters(Lowering& l, const Copy& copy) {
+  const bool from = l.LayoutOf(copy.src.buffer), to = l.LayoutOf(copy.dst.buffer);
+  if (!from && !to) return false;
+  if (copy.dst.num_elements() == 0) return true;
+  if (from && to) {
+    CopyFragment(l, copy.src.buffer, copy.dst.buffer);
+    return true;
+  }
+  Window w{l.Prepared(from ? copy.dst : copy.src), nullptr, copy.transpose};
+  if (copy.rows) w.rows = l.Fixed("rows", l.Lowered(copy.rows));
+  if (from) {
+    StoreFragment(l, copy.src.buffer, w);
+  } else {
+    LoadFragment(l, w, copy.dst.buffer);
+  }
+  return true;
+}
+
+// ---- Shared and global memory
+
+bool CopyVectors(Lowering& l, const Copy& copy, absl::FunctionRef<void()> otherwise) {
+  const Region &src = copy.src, &dst = copy.dst;
+  if (!l.has_registers() || copy.transpose || dst.rank() == 0) return false;
+  const bool same = TypeOf(l, src.buffer) == TypeOf(l, dst.buffer);
+  if (!same || (l.IsGlobal(src) && l.IsGlobal(dst))) return false;
+  Width from = WidthOf(l, src, copy.rows, kVectorBytes);
+  Width to = WidthOf(l, dst, copy.rows, from.count);
+  const FragmentLayout layout =
+      BlockedLayout(dst.extents, kVectorBytes / to.count, l.warps(), l.target().warp_size);
+  const int64_t count = std::min(to.count, layout.vector());
+  constexpr int64_t kSmallestVector = 4;
+  if (count * BytesOf(l, src) < kSmallestVector || !layout.IsSeparable()) return false;
+  from = WidthOf(l, src, copy.rows, count);
+  to = WidthOf(l, dst, copy.rows, count);
+
+  const auto move = [&](const Lowering::Element& e) {
+    const ExprRef src_at = l.Offset(src.buffer, Lowering::Index(src, e.at));
+    const ExprRef dst_at = l.Offset(dst.buffer, Lowering::Index(dst, e.at));
+    const auto plain = [&] {
+      l.Emit(VectorMove{dst.buffer, dst_at, src.buffer, src_at, static_cast<int>(count)});
+    };
+    if (!l.IsGlobal(src)) {
+      const ExprRef inside =
+          l.IsGlobal(dst) ? InsideWindow(l, dst, e.at, copy.rows) : MakeBool(true);
+      return l.EmitIf(inside, plain);
+    }
+    const ExprRef inside = InsideWindow(l, src, e.at, copy.rows);
+    if (copy.async && l.target().async_copies) {
+      return l.Emit(
+          AsyncMove{dst.buffer, dst_at, src.buffer, src_at, static_cast<int>(count), inside});
+    }
+    l.EmitIfElse(inside, plain, [&] {
+      const ExprRef zero = Zero(ComputeType(TypeOf(l, dst.buffer)));
+      l.Slots("e", count, [&](const ExprRef& i) {
+        l.Emit(Store{dst.buffer, {Add(dst_at, i)}, StoreOp::kSet, zero});
+      });
+    });
+  };
+  const auto vectors = [&] {
+    const ExprRef owner = l.IsOwner(layout);
+    l.ForEachElement(layout, count, [&](const Lowering::Element& e) {
+      l.EmitIf(And(owner, e.real), [&] { move(e); });
+    });
+  };
+  l.EmitIfElse(And(from.fast, to.fast), vectors, otherwise);
+  return true;
+}
+
+}  // namespace tl

@@ -1,0 +1,279 @@
+// Gemm whose result lies in registers: by matrix instructions, or in plain arithmetic where the
+// target has none for the types.
+#include <algorithm>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "layout/matrix_fragments.h"
+#include "passes/lowering.h"
+
+namespace tl {
+namespace {
+
+ExprRef Mod(ExprRef a, int64_t b) { return MakeBinary(BinaryOp::kMod, std::move(a), MakeInt(b)); }
+ExprRef Div(ExprRef a, int64_t b) { return MakeBinary(BinaryOp::kDiv, std::move(a), MakeInt(b)); }
+int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+void Clear(Lowering& l, BufferId c) {
+  const ExprRef zero = Zero(ComputeType(l.buffer(c).dtype));
+  l.Slots("s", l.LayoutOf(c)->slots(),
+          [&](const ExprRef& s) { l.Emit(Store{c, {s}, StoreOp::kSet, zero}); });
+}
+
+// One operand, as a matrix of rows (of A: rows of c; of B: columns of c) by depth.
+struct Operand {
+  Region region;
+  bool depth_first;  // stored as depth x rows
+  int64_t rows, depth;
+
+  Coords At(const ExprRef& row, const ExprRef& k) const {
+    return depth_first ? Coords{k, row} : Coords{row, k};
+  }
+};
+
+Operand OperandA(Lowering& l, const Gemm& g) {
+  return {l.Prepared(g.a), g.transpose_a, g.c.extents[0], g.a.extents[g.transpose_a ? 0 : 1]};
+}
+Operand OperandB(Lowering& l, const Gemm& g) {
+  return {l.Prepared(g.b), !g.transpose_b, g.c.extents[1], g.b.extents[g.transpose_b ? 1 : 0]};
+}
+
+// ---- Plain arithmetic
+
+// A padded tile's threads read some row that exists; what they compute of it is never looked at.
+ExprRef Clamped(const ExprRef& index, int64_t extent, int64_t padded) {
+  return padded > extent ? Min(index, MakeInt(extent - 1)) : index;
+}
+
+void GemmPlain(Lowering& l, const Gemm& g) {
+  const BufferId c = g.c.buffer;
+  const FragmentLayout& layout = *l.LayoutOf(c);
+  const DType type = l.buffer(c).dtype;
+  // Narrow floats would round at every step.
+  const DType wide =
+      type == DType::kI32 || type == DType::kI64 ? type : WideDType(ComputeType(type));
+  const Operand a = OperandA(l, g), b = OperandB(l, g);
+  const bool narrow = wide != type;
+  const BufferId acc = narrow ? l.LocalArray("sum", wide, layout.slots()) : c;
+  if (g.clear) {
+    l.Slots("s", layout.slots(), [&](const ExprRef& s) {
+      l.Emit(Store{acc, {s}, StoreOp::kSet, Zero(ComputeType(wide))});
+    });
+  } else if (narrow) {
+    l.Slots("s", layout.slots(), [&](const ExprRef& s) {
+      l.Emit(Store{acc, {s}, StoreOp::kSet, MakeLoad(c, type, {s})});
+    });
+  }
+  l.Serial("k", MakeInt(0), MakeInt(a.depth), [&](const ExprRef& k) {
+    l.ForEachElement(layout, 1, [&](const Lowering::Element& e) {
+      const ExprRef i = Clamped(e.at[0], a.rows, layout.padded()[0]);
+      const ExprRef j = Clamped(e.at[1], b.rows, layout.padded()[1]);
+      const ExprRef product = Mul(ConvertTo(wide, l.LoadAt(a.region, a.At(i, k))),
+                                  ConvertTo(wide, l.LoadAt(b.region, b.At(j, k))));
+      l.Emit(Store{acc, {e.slot}, StoreOp::kSet, Add(MakeLoad(acc, wide, {e.slot}), product)});
+    });
+  });
+  if (!narrow) return;
+  l.Slots("s", layout.slots(), [&](const ExprRef& s) {
+    l.Emit(Store{c, {s}, StoreOp::kSet, ConvertTo(type, MakeLoad(acc, wide, {s}))});
+  });
+}
+
+// ---- Matrix instructions
+
+// How one operand gets into registers, a step of the instruction's depth at a time.
+class OperandRegisters {
+ public:
+  // `atom`: the operand's layout in one instruction. `tiles` instructions of `tile_rows` rows each
+  // belong to this warp, from row `first` on; `padded`: the warps' rows run past the operand's. Two
+  // sets of registers alternate.
+  OperandRegisters(Lowering& l, Operand operand, const MatrixAtom& instruction, FragmentLayout atom,
+                   int64_t tiles, ExprRef first, bool padded, std::string_view name)
+      : l_(l),
+        o_(std::move(operand)),
+        instruction_(instruction),
+        atom_(std::move(atom)),
+        tiles_(tiles),
+        first_(std::move(first)),
+        padded_(padded) {
+    const DType dtype = l.buffer(o_.region.buffer).dtype;
+    bytes_ = static_cast<int64_t>(SizeOf(dtype));
+    array_ = l.LocalArray(name, dtype, 2 * set_size());
+  }
+
+  BufferId array() const { return array_; }
+  // Registers of tile `i` in set `set`.
+  ExprRef At(const ExprRef& set, const ExprRef& i) const {
+    return Add(Mul(set, MakeInt(set_size())), Mul(i, MakeInt(atom_.slots())));
+  }
+
+  // Fills set `set` with the instruction's step `step` along the depth.
+  void Load(const ExprRef& step, const ExprRef& set) {
+    const ExprRef k = l_.Named("k", Mul(step, MakeInt(instruction_.k)));
+    if (HasMatrixLoads()) {
+      LoadMatrices(k, set);
+    } else {
+      LoadElements(k, set);
+    }
+  }
+
+  // By rows of 16 bytes; else every element for itself.
+  bool HasMatrixLoads() const {
+    const Buffer& b = l_.buffer(o_.region.buffer);
+    const int64_t chunk = 16 / bytes_;
+    if (!l_.target().matrix_loads || instruction_.form != AtomForm::kMma) return false;
+    if (b.scope == Scope::kGlobal || b.rank() < 2 || b.extents.back() % chunk != 0) return false;
+    const Region& r = o_.region;
+    if (r.dims[1] != b.rank() - 1 || o_.depth % instruction_.k != 0) return false;
+    if (l_.DivisorOf(r.offset.back()) % chunk != 0) return false;
+    return !o_.depth_first || (bytes_ == 2 && o_.rows % 8 == 0);
+  }
+
+ private:
+  int64_t set_size() const { return tiles_ * atom_.slots(); }
+  int64_t tile_rows() const { return atom_.extents()[0]; }
+
+  // An instruction's operand is made of matrices of 8 rows by 16 bytes. Their order in registers is
+  // that of the slots: rows first (A has two halves), then depth.
+  void LoadMatrices(const ExprRef& k, const ExprRef& set) {
+    const int64_t chunk = 16 / bytes_;
+    const int64_t row_halves = tile_rows() / 8, depth_halves = instruction_.k / chunk;
+    const int64_t per_tile = row_halves * depth_halves;
+    // B's are half as tall: two (on some targets four) instructions' share at a time.
+    int64_t together = 1;
+    while (tiles_ % (together * 2) == 0 && per_tile * together * 2 <= 4) together *= 2;
+    const int64_t matrices = per_tile * together;
+    // Which matrix this lane names a row of, and which row.
+    const ExprRef q = Mod(Div(l_.lane(), 8), matrices);
+    const ExprRef half_row = Mod(q, row_halves), half_depth = Mod(Div(q, row_halves), depth_halves);
+    const ExprRef tile = Div(q, per_tile);
+    const ExprRef line = Mod(l_.lane(), 8);
+    // Along the rows of c, and along the depth. In storage one of them is the row.
+    const ExprRef major = Add(Mul(tile, MakeInt(tile_rows())), Mul(half_row, MakeInt(8)));
+    const ExprRef minor = Mul(half_depth, MakeInt(o_.depth_first ? 8 : chunk));
+    const ExprRef row0 = l_.Named("row", Add(first_, o_.depth_first ? major : Add(major, line)));
+    const ExprRef k0 = l_.Named("depth", Add(k, o_.depth_first ? Add(minor, line) : minor));
+    l_.Slots("t", tiles_ / together, [&](const ExprRef& t) {
+      ExprRef row = Add(row0, Mul(t, MakeInt(together * tile_rows())));
+      const int64_t last = o_.depth_first ? o_.rows - 8 : o_.rows - 1;
+      if (padded_) row = Min(std::move(row), MakeInt(last));
+      const Coords index = Lowering::Index(o_.region, o_.At(row, k0));
+      l_.Emit(LoadMatrix{array_, At(set, Mul(t, MakeInt(together))), o_.region.buffer,
+                         l_.Offset(o_.region.buffer, index), static_cast<int>(matrices),
+                         o_.depth_first});
+    });
+  }
+
+  void LoadElements(const ExprRef& k, const ExprRef& set) {
+    l_.Slots("t", tiles_, [&](const ExprRef& t) {
+      const ExprRef row0 = Add(first_, Mul(t, MakeInt(tile_rows())));
+      const ExprRef base = At(set, t);
+      l_.ForEachElement(atom_, 1, [&](const Lowering::Element& e) {
+        ExprRef row = Add(row0, e.at[0]);
+        if (padded_) row = Min(std::move(row), MakeInt(o_.rows - 1));
+        const ExprRef depth = Add(k, e.at[1]);
+        ExprRef value = l_.LoadAt(o_.region, o_.At(row, depth));
+        if (o_.depth % instruction_.k != 0) {
+          const ExprRef zero = Zero(value->type);
+          value = MakeSelect(Less(depth, MakeInt(o_.depth)), std::move(value), zero);
+        }
+        const DType dtype = l_.buffer(array_).dtype;
+        l_.Emit(Store{array_, {Add(base, e.slot)}, StoreOp::kSet, ConvertTo(dtype, value)});
+      });
+    });
+  }
+
+  Lowering& l_;
+  const Operand o_;
+  const MatrixAtom& instruction_;
+  const FragmentLayout atom_;
+  const int64_t tiles_;
+  const ExprRef first_;
+  const bool padded_;
+  int64_t bytes_;
+  BufferId array_;
+};
+
+// One operand that lies in registers already, as the instruction takes it.
+struct ReadyOperand {
+  BufferId array;
+  int64_t steps, slots;
+  ExprRef At(const ExprRef& step, const ExprRef& i) const {
+    return Mul(Add(Mul(i, MakeInt(steps)), step), MakeInt(slots));
+  }
+};
+
+void GemmByAtoms(Lowering& l, const Gemm& g) {
+  const MatrixAtom& atom = l.target().matrix_atoms[g.atom];
+  const BufferId c = g.c.buffer;
+  if (g.clear) Clear(l, c);
+  const Operand a = OperandA(l, g), b = OperandB(l, g);
+  const int64_t rows = CeilDiv(a.rows, int64_t{atom.m} * g.warp_rows);
+  const int64_t cols = CeilDiv(b.rows, int64_t{atom.n} * g.warp_cols);
+  const int64_t steps = CeilDiv(a.depth, atom.k);
+  const FragmentLayout atom_a = AtomA(atom), atom_b = AtomB(atom), atom_c = AtomC(atom);
+  if (steps == 0) return;
+
+  const ExprRef first_row = Mul(Div(l.warp(), g.warp_cols), MakeInt(rows * atom.m));
+  const ExprRef first_col = Mul(Mod(l.warp(), g.warp_cols), MakeInt(cols * atom.n));
+  const bool ready = l.LayoutOf(g.a.buffer) != nullptr;
+  const ReadyOperand in_place{g.a.buffer, steps, atom_a.slots()};
+  std::optional<OperandRegisters> ra;
+  if (!ready) {
+    const bool padded = rows * atom.m * g.warp_rows > a.rows;
+    ra.emplace(l, a, atom, atom_a, rows, l.Named("first_row", first_row), padded, "a");
+  }
+  OperandRegisters rb(l, b, atom, atom_b, cols, l.Named("first_col", first_col),
+                      cols * atom.n * g.warp_cols > b.rows, "b");
+
+  const auto load = [&](const ExprRef& step, const ExprRef& set) {
+    if (ra) ra->Load(step, set);
+    rb.Load(step, set);
+  };
+  const auto multiply = [&](const ExprRef& step, const ExprRef& set) {
+    l.Slots("m", rows, [&](const ExprRef& i) {
+      l.Slots("n", cols, [&](const ExprRef& j) {
+        const ExprRef at = Mul(Add(Mul(i, MakeInt(cols)), j), MakeInt(atom_c.slots()));
+        l.Emit(Mma{g.atom, ready ? in_place.array : ra->array(),
+                   ready ? in_place.At(step, i) : ra->At(set, i), rb.array(), rb.At(set, j), c,
+                   at});
+      });
+    });
+  };
+  // While one step is multiplied, the operands of the next are on their way. Long products are cut,
+  // so that the code stays short.
+  constexpr int64_t kMostUnrolled = 8;
+  int64_t inner = steps;
+  for (int64_t n = kMostUnrolled; inner > kMostUnrolled; --n) {
+    if (steps % n == 0) inner = n;
+  }
+  const auto part = [&](const ExprRef& first) {
+    load(first, MakeInt(0));
+    l.Slots("step", inner, [&](const ExprRef& s) {
+      const ExprRef next = Add(s, MakeInt(1));
+      l.EmitIf(Less(next, MakeInt(inner)), [&] { load(Add(first, next), Mod(next, 2)); });
+      multiply(Add(first, s), Mod(s, 2));
+    });
+  };
+  if (inner == steps) return part(MakeInt(0));
+  const auto chunk = [&](const ExprRef& p) { part(l.Named("step", Mul(p, MakeInt(inner)))); };
+  // Registers that are ready are found by number: the loop has to be unrolled.
+  if (ready) return l.Slots("part", steps / inner, chunk);
+  l.Serial("part", MakeInt(0), MakeInt(steps / inner), chunk);
+}
+
+}  // namespace
+
+bool GemmRegisters(Lowering& l, const Gemm& gemm) {
+  if (!l.LayoutOf(gemm.c.buffer)) return false;
+  if (gemm.c.num_elements() == 0) return true;
+  if (gemm.atom == kNoAtom) {
+    GemmPlain(l, gemm);
+  } else {
+    GemmByAtoms(l, gemm);
+  }
+  return true;
+}
+
+}  // namespace tl

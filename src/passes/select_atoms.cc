@@ -1,0 +1,149 @@
+#include "passes/select_atoms.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "ir/visit.h"
+
+namespace tl {
+namespace {
+
+int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+bool IsWhole(const Module& m, const Region& r) {
+  const Buffer& b = m.buffer(r.buffer);
+  return r.extents == b.extents && std::all_of(r.offset.begin(), r.offset.end(),
+                                               [](const ExprRef& e) { return IsInt(e, 0); });
+}
+
+// The first row of the target's table that takes the gemm's types.
+int AtomFor(const Module& m, const Target& target, const Gemm& g) {
+  const Buffer& c = m.buffer(g.c.buffer);
+  if (c.scope != Scope::kFragment || !IsWhole(m, g.c)) return kNoAtom;
+  const DType a = m.buffer(g.a.buffer).dtype, b = m.buffer(g.b.buffer).dtype;
+  for (size_t i = 0; i < target.matrix_atoms.size(); ++i) {
+    const MatrixAtom& atom = target.matrix_atoms[i];
+    const bool exact = !atom.tf32 || g.precision == GemmPrecision::kTF32;
+    if (atom.a == a && atom.b == b && atom.c == c.dtype && exact) return static_cast<int>(i);
+  }
+  return kNoAtom;
+}
+
+// What one warp handles at a time.
+struct Unit {
+  int64_t rows, cols;
+};
+Unit UnitOf(const Target& target, int atom) {
+  // Plain arithmetic: four lanes by eight, each with a few neighbours along a row.
+  if (atom == kNoAtom) return {4, 32};
+  return {target.matrix_atoms[atom].m, target.matrix_atoms[atom].n};
+}
+
+// Padded elements first (they cost instructions), then what the warps read of the operands.
+std::pair<int64_t, int64_t> CostOf(const Gemm& g, Unit unit, int64_t rows, int64_t cols) {
+  const int64_t m = CeilDiv(g.c.extents[0], unit.rows * rows) * unit.rows;
+  const int64_t n = CeilDiv(g.c.extents[1], unit.cols * cols) * unit.cols;
+  return {m * n, m + n};
+}
+
+void LayWarps(const Target& target, int64_t warps, Gemm& g) {
+  const Unit unit = UnitOf(target, g.atom);
+  std::pair<int64_t, int64_t> best;
+  for (int64_t rows = 1; rows <= warps; ++rows) {
+    if (warps % rows != 0) continue;
+    const int64_t cols = warps / rows;
+    // The policies keep whole rows (columns) within one warp, if the tile has enough of them.
+    if (g.policy == GemmPolicy::kFullRow && rows < warps) continue;
+    if (g.policy == GemmPolicy::kFullCol && cols < warps) continue;
+    const auto cost = CostOf(g, unit, rows, cols);
+    if (g.warp_rows != 0 && best <= cost) continue;
+    best = cost;
+    g.warp_rows = static_cast<int>(rows);
+    g.warp_cols = static_cast<int>(cols);
+  }
+}
+
+// Threads per group where the program does not say.
+int64_t ThreadsFor(const Module& m, const Target& target, const Launch& launch) {
+  const int64_t warp = target.warp_size;
+  int64_t product = 0, vectors = 0;
+  VisitStmts(launch.body, [&](const StmtRef& s) {
+    if (const Gemm* g = As<Gemm>(s)) product = std::max(product, g->c.num_elements());
+    if (const Alloc* alloc = As<Alloc>(s)) {
+      const Buffer& b = m.buffer(alloc->buffer);
+      if (b.scope != Scope::kFragment && b.scope != Scope::kShared) return;
+      // Narrow elements come and go in vectors of 16 bytes.
+      vectors = std::max(vectors, b.num_elements() * 2 / 16);
+    }
+  });
+  // A warp holds up to 64 x 64 elements of a product: 128 registers of a thread.
+  const int64_t wanted = product > 0 ? product / (64 * 64) : CeilDiv(vectors, warp);
+  int64_t warps = product > 0 ? 4 : 1;
+  const int64_t most = std::min<int64_t>(8, target.max_threads_per_block / launch.groups / warp);
+  while (warps < wanted && warps < most) warps *= 2;
+  if (launch.groups > 1) warps = 4;
+  return warps * warp;
+}
+
+class Selector : public StmtMapper {
+ public:
+  Selector(Module& module, const Target& target, Launch& launch)
+      : m_(module), target_(target), launch_(launch) {}
+
+  void Run() {
+    if (launch_.threads == 0) {
+      launch_.threads = static_cast<int>(ThreadsFor(m_, target_, launch_));
+    }
+    warps_ = int64_t{launch_.threads} * launch_.groups / target_.warp_size;
+    launch_.body = MapBlock(launch_.body);
+  }
+
+  StmtRef MapStmt(const StmtRef& s) override {
+    const Gemm* gemm = As<Gemm>(s);
+    if (!gemm) return StmtMapper::MapStmt(s);
+    Gemm g = *gemm;
+    g.atom = AtomFor(m_, target_, g);
+    LayWarps(target_, warps_, g);
+    if (g.atom != kNoAtom) {
+      OrderRows(g.a.buffer);
+      OrderRows(g.b.buffer);
+    }
+    return MakeStmt(std::move(g), s->span, s->id);
+  }
+
+ private:
+  void OrderRows(BufferId id) {
+    Buffer& b = m_.buffers[id];
+    if (b.scope != Scope::kShared || b.rank() < 2) return;
+    b.swizzle = SwizzleFor(b.extents.back() * static_cast<int64_t>(SizeOf(b.dtype)));
+  }
+
+  Module& m_;
+  const Target& target_;
+  Launch& launch_;
+  int64_t warps_ = 0;
+};
+
+}  // namespace
+
+bool UsesRegisters(const Target& target, const Launch& launch) {
+  if (!target.register_fragments) return false;
+  // Lanes and warps have to be whole.
+  if (launch.threads % target.warp_size != 0) return false;
+  bool plain = true;
+  VisitStmts(launch.body, [&](const StmtRef& s) {
+    // Groups with bodies of their own keep their tiles in shared memory for now.
+    if (As<OnGroup>(s)) plain = false;
+  });
+  return plain;
+}
+
+Status SelectAtoms(Module& module, const Target& target) {
+  for (Launch& launch : module.launches) {
+    if (UsesRegisters(target, launch)) Selector(module, target, launch).Run();
+  }
+  module.level = Level::kSelected;
+  return absl::OkStatus();
+}
+
+}  // namespace tl
