@@ -42,7 +42,7 @@ void Check(const CudaCase& c) {
   const StatusOr<Lowered> program = testing::LowerText(c.text, c.values, target);
   ASSERT_TRUE(program.ok()) << FormatSpan(DetailOf(program.status()).span) << " "
                             << program.status();
-  auto emulated = EmulatedProgram::Build(program->generated, CudaPrimitives(), TL_HOST_COMPILER);
+  auto emulated = EmulatedProgram::Build(program->generated, TL_HOST_COMPILER);
   ASSERT_TRUE(emulated.ok()) << emulated.status() << DetailOf(emulated.status()).log;
   for (const std::vector<int64_t>& dims : c.dims) {
     for (uint64_t seed : {1, 2}) {
@@ -69,20 +69,19 @@ TEST(CudaSource, FamiliesComputeTheRightNumbers) {
 }
 
 // The emulator itself has to notice what it is there for.
-constexpr std::string_view kPrelude = "#define TL_FN\n";
-
 Generated Handwritten(std::string body, int threads, int64_t shared) {
   Generated g;
-  g.source = std::string(kPrelude) + "extern \"C\" void tl_kernel_0(int* a0) {\n" +
-             "  extern unsigned char arena[];\n  int* s0 = (int*)arena;\n" +
-             "  const int thread = (int)threadIdx.x;\n" + body + "}\n";
+  g.source =
+      "extern \"C\" void tl_kernel_0(int* a0) {\n"
+      "  extern unsigned char arena[];\n  int* s0 = (int*)arena;\n" +
+      "  const int thread = (int)threadIdx.x;\n" + body + "}\n";
   g.entries = {{.symbol = "tl_kernel_0", .threads = threads, .groups = 1, .shared_bytes = shared}};
   return g;
 }
 
 Status RunHandwritten(const std::string& body, int* result, uint64_t seed = 1) {
-  TL_ASSIGN_OR_RETURN(
-      auto program, EmulatedProgram::Build(Handwritten(body, 32, 128), kPrelude, TL_HOST_COMPILER));
+  TL_ASSIGN_OR_RETURN(auto program,
+                      EmulatedProgram::Build(Handwritten(body, 32, 128), TL_HOST_COMPILER));
   void* params[] = {&result};
   return program->Run(0, 3, params, seed);
 }

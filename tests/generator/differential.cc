@@ -178,7 +178,7 @@ StatusOr<std::string> Differential::RunEmulated(const Module& thread,
                                                 uint64_t seed) {
   TL_ASSIGN_OR_RETURN(const Generated generated, EmitC(thread, cuda_target_, CudaDialect()));
   TL_ASSIGN_OR_RETURN(const auto program,
-                      EmulatedProgram::Build(generated, CudaPrimitives(), TL_HOST_COMPILER));
+                      EmulatedProgram::Build(generated, TL_HOST_COMPILER));
   LaunchArguments arguments(thread, inputs);
   for (size_t i = 0; i < thread.launches.size(); ++i) {
     TL_ASSIGN_OR_RETURN(const int64_t blocks,

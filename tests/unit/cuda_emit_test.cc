@@ -97,16 +97,16 @@ TEST_F(ExprTextTest, ParenthesesAndWidths) {
 
 TEST_F(ExprTextTest, DivisionFollowsTheSigns) {
   const std::vector<std::pair<ExprRef, std::string>> cases = {
-      {Bin(BinaryOp::kDiv, i_, I(8)), "v0 / 8"},
-      {Bin(BinaryOp::kMod, i_, I(8)), "v0 % 8"},
+      {Bin(BinaryOp::kDiv, i_, I(8)), "v0 >> 3"},
+      {Bin(BinaryOp::kMod, i_, I(8)), "v0 & 7"},
       {Bin(BinaryOp::kDiv, j_, I(2)), "tl_floor_div(v1, 2)"},
       {Bin(BinaryOp::kMod, j_, I(2)), "tl_floor_mod(v1, 2)"},
       {Bin(BinaryOp::kDiv, i_, I(-2)), "tl_floor_div(v0, -2)"},
-      {Bin(BinaryOp::kDiv, Add(j_, I(8)), I(2)), "(v1 + 8) / 2"},
-      {Bin(BinaryOp::kCeilDiv, n_, I(128)), "(n0 + 127) / 128"},
-      {Bin(BinaryOp::kCeilDiv, i_, I(8)), "(v0 + 7) / 8"},
+      {Bin(BinaryOp::kDiv, Add(j_, I(8)), I(2)), "(v1 + 8) >> 1"},
+      {Bin(BinaryOp::kCeilDiv, n_, I(128)), "(n0 + 127) >> 7"},
+      {Bin(BinaryOp::kCeilDiv, i_, I(8)), "(v0 + 7) >> 3"},
       {Bin(BinaryOp::kCeilDiv, n_, Add(i_, I(1))), "tl_ceil_div(n0, v0 + 1)"},
-      {Bin(BinaryOp::kMod, b_, Bin(BinaryOp::kCeilDiv, n_, I(64))), "block % ((n0 + 63) / 64)"},
+      {Bin(BinaryOp::kMod, b_, Bin(BinaryOp::kCeilDiv, n_, I(64))), "block % ((n0 + 63) >> 6)"},
       // Data may be anything: zero, negative, overflowing.
       {Bin(BinaryOp::kDiv, n_, x_), "tl_floor_div(n0, x0)"},
       {Add(x_, I(1)), "tl_add(x0, 1)"},
@@ -115,6 +115,16 @@ TEST_F(ExprTextTest, DivisionFollowsTheSigns) {
       {Bin(BinaryOp::kShl, i_, I(4)), "v0 << 4"},
       {Bin(BinaryOp::kShl, i_, j_), "tl_shl(v0, v1)"},
       {Bin(BinaryOp::kShr, x_, I(7)), "x0 >> 7"},
+      // The offsets of swizzled tiles: 32 bits and plain operators.
+      {Bin(BinaryOp::kBitXor, i_, Bin(BinaryOp::kBitAnd, Bin(BinaryOp::kShr, i_, I(3)), I(7))),
+       "v0 ^ ((v0 >> 3) & 7)"},
+      {Bin(BinaryOp::kMod, i_, I(48)), "v0 % 48"},
+      {Bin(BinaryOp::kDiv, n_, I(1)), "n0"},
+      // Counts beyond the width of an int of C.
+      {Bin(BinaryOp::kShr, i_, I(40)), "(long long)v0 >> 40"},
+      {Bin(BinaryOp::kShr, j_, I(33)), "(long long)v1 >> 33"},
+      {Bin(BinaryOp::kShl, i_, I(40)), "(long long)v0 << 40"},
+      {Bin(BinaryOp::kShr, i_, MakeCast(DType::kI64, n_)), "tl_shr(v0, n0)"},
       // Elements of narrow types do not overflow 64 bits.
       {Mul(Load(DType::kI32, i_), Load(DType::kI32, j_)), "(long long)a5[v0] * a5[v1]"},
       {Add(Load(DType::kI8, i_), I(1)), "a1[v0] + 1"},
@@ -167,6 +177,7 @@ TEST_F(ExprTextTest, FunctionsAndCasts) {
       {MakeCast(DType::kI64, p_), "(int)v2"},
       {Load(DType::kF16, i_), "tl_f32(a10[v0])"},
       {Load(DType::kBool, i_), "a0[v0] != 0"},
+      {MakeIsAligned(static_cast<BufferId>(DType::kF16), 16), "tl_is_aligned<16>(a10)"},
   };
   for (const auto& [e, text] : cases) EXPECT_EQ(Text(e), text);
 }
@@ -233,7 +244,8 @@ TEST(EmitC, SignatureAndEntry) {
   ASSERT_TRUE(g.ok()) << g.status();
   EXPECT_THAT(testing::KernelText(*g),
               HasSubstr("extern \"C\" __global__ __launch_bounds__(256, 1) void tl_kernel_0("
-                        "const tl_bf16* a0, tl_bf16* a1, long long n0, long long n1, float x0) {"));
+                        "TL_GLOBAL(const tl_bf16) a0, TL_GLOBAL(tl_bf16) a1, long long n0, "
+                        "long long n1, float x0) {"));
   EXPECT_EQ(g->language, "cuda");
   ASSERT_EQ(g->entries.size(), 1u);
   EXPECT_EQ(g->entries[0].symbol, "tl_kernel_0");

@@ -15,6 +15,7 @@
 #include "absl/strings/str_split.h"
 #include "backends/backend.h"
 #include "backends/c_family/emit.h"
+#include "backends/c_family/prelude.h"
 #include "backends/cuda/dialect.h"
 #include "backends/cuda/targets.h"
 #include "backends/reference/compare.h"
@@ -59,9 +60,7 @@ inline StatusOr<Lowered> LowerText(std::string_view text, const Values& values,
 
 // The kernels alone, without the prelude.
 inline std::string KernelText(const Generated& generated) {
-  constexpr std::string_view kMark = "// ---- The program. ----\n";
-  const size_t at = generated.source.find(kMark);
-  return at == std::string::npos ? "no mark" : generated.source.substr(at + kMark.size());
+  return std::string(WithoutPrelude(generated.source));
 }
 
 inline StatusOr<int64_t> NumBlocks(const Module& module, const Launch& launch,

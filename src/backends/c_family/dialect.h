@@ -9,10 +9,13 @@ namespace tl {
 
 // "$0", "$1" in a text stand for the arguments that its comment names.
 struct Dialect {
-  std::string_view language;    // Generated::language
-  std::string_view primitives;  // prelude: qualifiers, bit casts, atomics, barriers of the language
-  std::string_view entry;       // before an entry's name; $0: threads per block
-  std::string_view arena;       // declares `unsigned char arena[]`, the block's shared memory
+  std::string_view language;  // Generated::language
+  // Prelude, in parts (prelude.h): qualifiers, bit casts, atomics, barriers; what a global tensor
+  // (TL_GLOBAL(type) name), a tile (TL_SHARED(type, name, byte offset, elements);) and a thread's
+  // array (TL_LOCAL(type, name, elements);) are; moves, exchanges and matrix instructions.
+  std::string_view primitives;
+  std::string_view entry;          // before an entry's name; $0: threads per block
+  std::string_view arena;          // declares `unsigned char arena[]`, the block's shared memory
   std::string_view block_index;    // expression, int
   std::string_view thread_index;   // expression, int
   std::string_view barrier;        // statement: all threads of the block meet

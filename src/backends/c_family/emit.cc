@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "backends/c_family/kernel_emitter.h"
+#include "backends/c_family/prelude.h"
 
 namespace tl {
 namespace {
@@ -30,7 +31,8 @@ StatusOr<std::string> EmitLaunch(const Module& module, const Launch& launch, con
   entry.threads = static_cast<int>(threads);
   entry.groups = launch.groups;
   entry.shared_bytes = launch.arena_bytes;
-  return KernelEmitter(module, launch, static_cast<int>(per_group), dialect).Emit(entry.symbol);
+  return KernelEmitter(module, launch, static_cast<int>(per_group), target, dialect)
+      .Emit(entry.symbol);
 }
 
 }  // namespace
@@ -41,15 +43,16 @@ StatusOr<Generated> EmitC(const Module& module, const Target& target, const Dial
   }
   Generated result;
   result.language = dialect.language;
-  result.source = absl::StrCat(dialect.primitives, NumericsPrelude());
+  std::string kernels;
   for (size_t i = 0; i < module.launches.size(); ++i) {
     Entry entry;
     entry.symbol = absl::StrCat("tl_kernel_", i);
     TL_ASSIGN_OR_RETURN(std::string text,
                         EmitLaunch(module, module.launches[i], target, dialect, entry));
-    absl::StrAppend(&result.source, "\n", text);
+    absl::StrAppend(&kernels, "\n", text);
     result.entries.push_back(std::move(entry));
   }
+  result.source = WithPrelude(dialect.primitives, kernels);
   return result;
 }
 

@@ -1,5 +1,6 @@
 #include "backends/c_family/expr_text.h"
 
+#include <bit>
 #include <optional>
 #include <utility>
 
@@ -81,10 +82,17 @@ std::optional<Operator> COperator(BinaryOp op) {
   return std::nullopt;
 }
 
-// All C operators here group to the left.
+bool IsBitwise(int precedence) { return kBitOr <= precedence && precedence <= kBitAnd; }
+
+// All C operators here group to the left. Among shifts and bit operators nobody knows the
+// precedence by heart: there every operand that is an operation has parentheses.
 Text Infix(const Operator& op, const Text& a, const Text& b, CType type, Range range = {}) {
-  return {absl::StrCat(Wrap(a, op.precedence), " ", op.symbol, " ", Wrap(b, op.precedence + 1)),
-          op.precedence, type, range};
+  const bool bits = op.precedence == kShift || IsBitwise(op.precedence);
+  const bool chain = bits && a.precedence == op.precedence;
+  const int left = bits && !chain ? kPrefix : op.precedence;
+  const int right = bits ? kPrefix : op.precedence + 1;
+  return {absl::StrCat(Wrap(a, left), " ", op.symbol, " ", Wrap(b, right)), op.precedence, type,
+          range};
 }
 
 // The prelude function that does an int operator with all the language's guarantees.
@@ -115,11 +123,23 @@ bool Divides(BinaryOp op) {
   return op == BinaryOp::kDiv || op == BinaryOp::kMod || op == BinaryOp::kCeilDiv;
 }
 
+// Quotient or remainder of a number that is not negative. Powers of two are shifts and masks: C's
+// signed division by them corrects for signs that the compiler does not know to be absent.
+Text PlainDivide(BinaryOp op, const Text& a, const Text& b, CType type, Range range) {
+  const int64_t n = b.range.lo;
+  const bool power = n == b.range.hi && n > 0 && (n & (n - 1)) == 0;
+  if (!power) return Infix(*COperator(op), a, b, type, range);
+  if (op == BinaryOp::kMod) return Infix({"&", kBitAnd}, a, IntText(n - 1), type, range);
+  return Infix({">>", kShift}, a, IntText(std::countr_zero(static_cast<uint64_t>(n))), type, range);
+}
+
 // (a + (b - 1)) / b for a literal b: no division function, and b stands there only as a number.
 Text PlainCeilDiv(const Text& a, int64_t b, CType type, Range range) {
   const Text sum = Infix({"+", kSum}, a, IntText(b - 1), type);
-  return Infix({"/", kProduct}, sum, IntText(b), type, range);
+  return PlainDivide(BinaryOp::kDiv, sum, IntText(b), type, range);
 }
+
+bool IsShift(BinaryOp op) { return op == BinaryOp::kShl || op == BinaryOp::kShr; }
 
 bool IsNarrowFloat(DType t) { return IsFloat(t) && SizeOf(t) <= 2; }
 
@@ -176,6 +196,10 @@ StatusOr<Text> ExprEmitter::EmitNode(const Expr& e) const {
   if (const auto* x = std::get_if<Call>(&e.node)) return EmitCall(*x, e.type);
   if (const auto* x = std::get_if<Cast>(&e.node)) return EmitCast(*x);
   if (const auto* x = std::get_if<Load>(&e.node)) return EmitLoad(*x);
+  if (const auto* x = std::get_if<IsAligned>(&e.node)) {
+    const std::string function = absl::StrCat("tl_is_aligned<", x->bytes, ">");
+    return CallText(function, {names_.buffers[x->buffer]}, CType::kBool);
+  }
   return absl::InternalError(
       "an expression that lowering should have expanded reached the emitter");
 }
@@ -210,7 +234,9 @@ StatusOr<Text> ExprEmitter::EmitBinary(const Binary& b) const {
 
 StatusOr<Text> ExprEmitter::EmitInt(BinaryOp op, const Text& a, const Text& b) const {
   const Range range = Apply(op, a.range, b.range);
-  const bool narrow = a.type == CType::kI32 && b.type == CType::kI32 && range.Fits32();
+  // In C the left side alone makes the type of a shift, and the count stays below its width.
+  const bool narrow = a.type == CType::kI32 && b.type == CType::kI32 && range.Fits32() &&
+                      (!IsShift(op) || b.range.hi < 32);
   const CType type = narrow ? CType::kI32 : CType::kI64;
   if (op == BinaryOp::kMin || op == BinaryOp::kMax) {
     // Overloaded for int and long long: both arguments must be of one type.
@@ -233,12 +259,13 @@ StatusOr<Text> ExprEmitter::EmitInt(BinaryOp op, const Text& a, const Text& b) c
     return PlainCeilDiv(Widened(a), b.range.lo, CType::kI64, range);
   }
   // C computes in the wider type of the two sides, so one of them has to be as wide as the result.
-  const bool widen = !narrow && a.type == CType::kI32 && b.type == CType::kI32;
+  const bool widen = !narrow && a.type == CType::kI32 && (b.type == CType::kI32 || IsShift(op));
   // `0 - x` reads as a negation.
   if (op == BinaryOp::kSub && a.text == "0" && a.range.hi == 0) {
     const Text x = widen ? Widened(b) : b;
     return Text{absl::StrCat("-", Wrap(x, kPostfix)), kPrefix, type, range};
   }
+  if (Divides(op)) return PlainDivide(op, widen ? Widened(a) : a, b, type, range);
   return Infix(*COperator(op), widen ? Widened(a) : a, b, type, range);
 }
 

@@ -6,15 +6,15 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/substitute.h"
-#include "backends/c_family/walk.h"
 #include "ir/visit.h"
 
 namespace tl {
 namespace {
 
-bool HasBarrier(const Block& block) {
+// Does the block wait, for other threads or for its own copies?
+bool Waits(const Block& block) {
   bool found = false;
-  ForEachStmt(block, [&](const Stmt& s) { found |= std::holds_alternative<Barrier>(s.node); });
+  VisitStmts(block, [&](const StmtRef& s) { found |= As<Barrier>(s) || As<AsyncWait>(s); });
   return found;
 }
 
@@ -57,10 +57,11 @@ std::string_view Compound(StoreOp op, DType t) {
 }  // namespace
 
 KernelEmitter::KernelEmitter(const Module& module, const Launch& launch, int threads,
-                             const Dialect& dialect)
+                             const Target& target, const Dialect& dialect)
     : module_(module),
       launch_(launch),
       threads_(threads),
+      target_(target),
       dialect_(dialect),
       exprs_(module_, names_) {
   names_.vars.resize(module.vars.size());
@@ -103,11 +104,12 @@ std::string KernelEmitter::Signature(std::string_view symbol) const {
   std::vector<std::string> params;
   for (BufferId id : module_.operands) {
     const Buffer& b = module_.buffer(id);
-    params.push_back(absl::StrCat(b.role == BufferRole::kIn ? "const " : "", StorageName(b.dtype),
-                                  "* ", names_.buffers[id]));
+    params.push_back(absl::StrCat("TL_GLOBAL(", b.role == BufferRole::kIn ? "const " : "",
+                                  StorageName(b.dtype), ") ", names_.buffers[id]));
   }
   for (BufferId id : module_.workspaces) {
-    params.push_back(absl::StrCat(StorageName(module_.buffer(id).dtype), "* ", names_.buffers[id]));
+    params.push_back(absl::StrCat("TL_GLOBAL(", StorageName(module_.buffer(id).dtype), ") ",
+                                  names_.buffers[id]));
   }
   for (VarId id : module_.dims) params.push_back(absl::StrCat("long long ", names_.vars[id].name));
   for (VarId id : module_.strides)
@@ -130,12 +132,11 @@ void KernelEmitter::DeclareTiles() {
     std::string& name = names_.buffers[id];
     if (b.arena_offset < 0 || !name.empty()) return;
     name = absl::StrCat("s", count++);
-    const std::string_view type = StorageName(b.dtype);
-    Line(absl::StrCat(type, "* const ", name, " = (", type, "*)(arena + ", b.arena_offset, ");"));
+    Line(absl::StrCat("TL_SHARED(", StorageName(b.dtype), ", ", name, ", ", b.arena_offset, ", ",
+                      b.num_elements(), ");"));
   };
   VisitStmts(launch_.body, [&](const StmtRef& s) {
-    if (const Store* store = As<Store>(s)) declare(store->buffer);
-    if (const AtomicElement* atomic = As<AtomicElement>(s)) declare(atomic->buffer);
+    VisitAccesses(*s, [&](BufferId id, const ExprRef&, bool) { declare(id); });
     VisitStmtExprs(*s, [&](const ExprRef& root) {
       VisitExpr(root, [&](const ExprRef& e) {
         if (const Load* load = As<Load>(e)) declare(load->buffer);
@@ -171,11 +172,11 @@ void KernelEmitter::DeclareIndices() {
 
 void KernelEmitter::DeclareMutables() {
   std::vector<bool> introduced(module_.vars.size());
-  ForEachStmt(launch_.body, [&](const Stmt& s) {
-    if (const auto* let = std::get_if<Let>(&s.node)) introduced[let->var] = true;
+  VisitStmts(launch_.body, [&](const StmtRef& s) {
+    if (const Let* let = As<Let>(s)) introduced[let->var] = true;
   });
-  ForEachStmt(launch_.body, [&](const Stmt& s) {
-    const auto* assign = std::get_if<Assign>(&s.node);
+  VisitStmts(launch_.body, [&](const StmtRef& s) {
+    const Assign* assign = As<Assign>(s);
     if (assign == nullptr || introduced[assign->var]) return;
     introduced[assign->var] = true;
     const Var& v = module_.var(assign->var);
@@ -203,8 +204,22 @@ Status KernelEmitter::EmitStmt(const Stmt& stmt) {
   if (const auto* s = std::get_if<If>(&stmt.node)) return EmitIf(*s);
   if (const auto* s = std::get_if<ThreadFor>(&stmt.node)) return EmitThreadFor(*s);
   if (const auto* s = std::get_if<OnFirstThread>(&stmt.node)) return EmitOnFirstThread(*s);
+  if (const auto* s = std::get_if<SlotFor>(&stmt.node)) return EmitSlotFor(*s);
+  if (const auto* s = std::get_if<VectorMove>(&stmt.node)) return EmitVectorMove(*s);
+  if (const auto* s = std::get_if<AsyncMove>(&stmt.node)) return EmitAsyncMove(*s);
+  if (const auto* s = std::get_if<LoadMatrix>(&stmt.node)) return EmitLoadMatrix(*s);
+  if (const auto* s = std::get_if<Mma>(&stmt.node)) return EmitMma(*s);
+  if (const auto* s = std::get_if<LaneExchange>(&stmt.node)) return EmitLaneExchange(*s);
   if (const auto* s = std::get_if<Barrier>(&stmt.node)) {
     EmitBarrier(s->team);
+    return absl::OkStatus();
+  }
+  if (std::holds_alternative<AsyncCommit>(stmt.node)) {
+    Line("tl_async_commit();");
+    return absl::OkStatus();
+  }
+  if (const auto* s = std::get_if<AsyncWait>(&stmt.node)) {
+    Line(absl::StrCat("tl_async_wait<", s->pending, ">();"));
     return absl::OkStatus();
   }
   if (std::holds_alternative<ChannelAcquire>(stmt.node) ||
@@ -246,8 +261,10 @@ Status KernelEmitter::EmitAlloc(const Alloc& s) {
   const Buffer& b = module_.buffer(s.buffer);
   if (b.arena_offset >= 0) return absl::OkStatus();
   names_.buffers[s.buffer] = absl::StrCat("l", num_locals_++);
-  Line(absl::StrCat(StorageName(b.dtype), " ", names_.buffers[s.buffer], "[", b.num_elements(),
-                    "];"));
+  // From level Mapped on a fragment has one element per register, not one per element of the tile.
+  const int64_t count = b.layout ? b.layout->slots() : b.num_elements();
+  Line(absl::StrCat("TL_LOCAL(", StorageName(b.dtype), ", ", names_.buffers[s.buffer], ", ", count,
+                    ");"));
   return absl::OkStatus();
 }
 
@@ -289,7 +306,7 @@ Status KernelEmitter::EmitFor(const For& s) {
   const std::string name = names_.vars[s.var].name;
   if (s.kind == LoopKind::kUnrolled || s.kind == LoopKind::kVectorized) Line(dialect_.unroll);
   // Unrolling a loop over tiles multiplies the compile time and hides no latency.
-  if (s.kind != LoopKind::kUnrolled && HasBarrier(s.body)) Line(dialect_.no_unroll);
+  if (s.kind != LoopKind::kUnrolled && Waits(s.body)) Line(dialect_.no_unroll);
   // The limit is evaluated once.
   const ExprRef& limit = s.down ? s.begin : s.end;
   const Text& limit_text = s.down ? begin : end;
@@ -324,6 +341,63 @@ Status KernelEmitter::EmitThreadFor(const ThreadFor& s) {
   return Braces(absl::StrCat("for (", declared, " = ", team_thread(s.team), extra, "; ", name,
                              " < ", bound, "; ", name, " += ", step, ")"),
                 s.body);
+}
+
+Status KernelEmitter::EmitSlotFor(const SlotFor& s) {
+  const std::string declared = Declare(s.var, CType::kI32, {0, s.count - 1});
+  const std::string name = names_.vars[s.var].name;
+  Line(dialect_.unroll);
+  return Braces(absl::StrCat("for (", declared, " = 0; ", name, " < ", s.count, "; ++", name, ")"),
+                s.body);
+}
+
+StatusOr<std::string> KernelEmitter::Address(BufferId buffer, const ExprRef& offset) const {
+  TL_ASSIGN_OR_RETURN(std::string element, exprs_.EmitElement(buffer, {offset}));
+  return "&" + element;
+}
+
+Status KernelEmitter::EmitVectorMove(const VectorMove& s) {
+  TL_ASSIGN_OR_RETURN(std::string dst, Address(s.dst, s.dst_offset));
+  TL_ASSIGN_OR_RETURN(std::string src, Address(s.src, s.src_offset));
+  const int64_t bytes = s.count * SizeOf(module_.buffer(s.dst).dtype);
+  Line(absl::StrCat("tl_move<", bytes, ">(", dst, ", ", src, ");"));
+  return absl::OkStatus();
+}
+
+Status KernelEmitter::EmitAsyncMove(const AsyncMove& s) {
+  TL_ASSIGN_OR_RETURN(std::string dst, Address(s.dst, s.dst_offset));
+  TL_ASSIGN_OR_RETURN(std::string src, Address(s.src, s.src_offset));
+  TL_ASSIGN_OR_RETURN(Text inside, exprs_.Emit(s.inside));
+  const int64_t bytes = s.count * SizeOf(module_.buffer(s.dst).dtype);
+  Line(absl::StrCat("tl_async_move<", bytes, ">(", dst, ", ", src, ", ", inside.text, ");"));
+  return absl::OkStatus();
+}
+
+Status KernelEmitter::EmitLoadMatrix(const LoadMatrix& s) {
+  TL_ASSIGN_OR_RETURN(std::string dst, Address(s.dst, s.dst_offset));
+  TL_ASSIGN_OR_RETURN(std::string src, Address(s.src, s.src_offset));
+  Line(absl::StrCat("tl_load_matrix<", s.matrices, ", ", s.transpose ? "true" : "false", ">(", dst,
+                    ", ", src, ");"));
+  return absl::OkStatus();
+}
+
+Status KernelEmitter::EmitMma(const Mma& s) {
+  if (s.atom < 0 || s.atom >= static_cast<int>(target_.matrix_atoms.size())) {
+    return absl::InternalError(absl::StrCat("the target has no matrix instruction ", s.atom));
+  }
+  TL_ASSIGN_OR_RETURN(std::string a, Address(s.a, s.a_offset));
+  TL_ASSIGN_OR_RETURN(std::string b, Address(s.b, s.b_offset));
+  TL_ASSIGN_OR_RETURN(std::string c, Address(s.c, s.c_offset));
+  Line(absl::StrCat(target_.matrix_atoms[s.atom].name, "(", c, ", ", a, ", ", b, ");"));
+  return absl::OkStatus();
+}
+
+// The other lane's value lies in the same interval: intervals hold for every thread.
+Status KernelEmitter::EmitLaneExchange(const LaneExchange& s) {
+  TL_ASSIGN_OR_RETURN(Text value, exprs_.Emit(s.value));
+  const std::string declared = Declare(s.var, value.type, value.range);
+  Line(absl::StrCat("const ", declared, " = tl_lane_xor(", value.text, ", ", s.mask, ");"));
+  return absl::OkStatus();
 }
 
 Status KernelEmitter::EmitIf(const If& s) {

@@ -9,6 +9,7 @@
 #include "backends/c_family/dialect.h"
 #include "backends/c_family/expr_text.h"
 #include "base/status.h"
+#include "base/target.h"
 #include "ir/module.h"
 
 namespace tl {
@@ -16,7 +17,8 @@ namespace tl {
 class KernelEmitter {
  public:
   // `threads` per group.
-  KernelEmitter(const Module& module, const Launch& launch, int threads, const Dialect& dialect);
+  KernelEmitter(const Module& module, const Launch& launch, int threads, const Target& target,
+                const Dialect& dialect);
   // The whole function, named `symbol`.
   StatusOr<std::string> Emit(std::string_view symbol);
 
@@ -40,10 +42,19 @@ class KernelEmitter {
   Status EmitAtomic(const AtomicElement& s);
   Status EmitFor(const For& s);
   Status EmitThreadFor(const ThreadFor& s);
+  Status EmitSlotFor(const SlotFor& s);
+  Status EmitVectorMove(const VectorMove& s);
+  Status EmitAsyncMove(const AsyncMove& s);
+  Status EmitLoadMatrix(const LoadMatrix& s);
+  Status EmitMma(const Mma& s);
+  Status EmitLaneExchange(const LaneExchange& s);
   Status EmitIf(const If& s);
   Status EmitOnFirstThread(const OnFirstThread& s);
   void EmitBarrier(Team team);
   StatusOr<Text> Rounded(VarId var, const ExprRef& value) const;
+
+  // "&l0[v1 * 4]".
+  StatusOr<std::string> Address(BufferId buffer, const ExprRef& offset) const;
 
   void Line(std::string_view text);
   // Opens "head {", emits the block, closes it.
@@ -56,6 +67,7 @@ class KernelEmitter {
   const Module& module_;
   const Launch& launch_;
   const int threads_;
+  const Target& target_;
   const Dialect& dialect_;
   Names names_;
   ExprEmitter exprs_;

@@ -51,8 +51,9 @@ Range ShiftLeft(const Range& a, const Range& b, bool data) {
 }
 
 Range ShiftRight(const Range& a, const Range& b, bool data) {
-  if (b.lo != b.hi || b.lo < 0 || b.lo > 63) return {Range::kMin, Range::kMax, data, true};
-  return {a.lo >> b.lo, a.hi >> b.lo, data, false};
+  const bool counts = b.lo >= 0 && b.hi <= 63;
+  if (!counts || (b.lo != b.hi && !a.NonNegative())) return {Range::kMin, Range::kMax, data, true};
+  return {a.lo >> b.hi, a.hi >> b.lo, data, false};
 }
 
 // Or and xor of non-negative numbers stay below the next power of two.

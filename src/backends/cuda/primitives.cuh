@@ -5,12 +5,18 @@
 // pow 4/2. Products and sums contract to fused multiply-adds, which round once instead of twice.
 
 #define TL_FN __device__ __forceinline__
+#define TL_GLOBAL(type) type*
+#define TL_SHARED(type, name, offset, elements) type* const name = (type*)(arena + offset)
+#define TL_LOCAL(type, name, elements) alignas(16) type name[elements]
 
+//@ tl_bits tl_float
 TL_FN unsigned tl_bits(float x) { return __float_as_uint(x); }
 TL_FN float tl_float(unsigned b) { return __uint_as_float(b); }
+//@ tl_bits64 tl_double
 TL_FN unsigned long long tl_bits64(double x) { return (unsigned long long)__double_as_longlong(x); }
 TL_FN double tl_double(unsigned long long b) { return __longlong_as_double((long long)b); }
 
+//@ tl_f16_bits tl_f16_value
 #define TL_NATIVE_F16
 TL_FN unsigned short tl_f16_bits(float x) {
   unsigned short h;
@@ -23,6 +29,7 @@ TL_FN float tl_f16_value(unsigned short h) {
   return x;
 }
 
+//@ tl_bf16_bits
 #if __CUDA_ARCH__ >= 800
 #define TL_NATIVE_BF16
 TL_FN unsigned short tl_bf16_bits(float x) {
@@ -32,6 +39,7 @@ TL_FN unsigned short tl_bf16_bits(float x) {
 }
 #endif
 
+//@ tl_e4m3_bits tl_e5m2_bits tl_e4m3_value
 #if __CUDA_ARCH__ >= 890
 #define TL_NATIVE_FP8
 // The instructions convert pairs; the upper half stays unused.
@@ -52,8 +60,181 @@ TL_FN float tl_e4m3_value(unsigned char c) {
 }
 #endif
 
+//@ tl_group_barrier
 // Hardware barrier 0 is the whole block's.
 TL_FN void tl_group_barrier(int group, int threads) {
   asm volatile("bar.sync %0, %1;" : : "r"(group + 1), "r"(threads) : "memory");
+}
+
+//@ tl_is_aligned
+template <int kBytes> TL_FN bool tl_is_aligned(const void* p) {
+  return ((unsigned long long)p & (kBytes - 1)) == 0;
+}
+
+//@ tl_move
+template <int kBytes> TL_FN void tl_move(void* dst, const void* src) {
+  if constexpr (kBytes == 1) *(unsigned char*)dst = *(const unsigned char*)src;
+  if constexpr (kBytes == 2) *(unsigned short*)dst = *(const unsigned short*)src;
+  if constexpr (kBytes == 4) *(unsigned*)dst = *(const unsigned*)src;
+  if constexpr (kBytes == 8) *(uint2*)dst = *(const uint2*)src;
+  if constexpr (kBytes == 16) *(uint4*)dst = *(const uint4*)src;
+}
+
+//@ tl_lane_xor
+template <class T> TL_FN T tl_lane_xor(T x, int mask) {
+  return __shfl_xor_sync(0xffffffffu, x, mask);
+}
+TL_FN bool tl_lane_xor(bool x, int mask) { return tl_lane_xor((int)x, mask) != 0; }
+
+//@ tl_shared_address
+TL_FN unsigned tl_shared_address(const void* p) { return (unsigned)__cvta_generic_to_shared(p); }
+
+//@ tl_async_move
+// Only 16-byte copies can pass the first-level cache by.
+template <int kBytes> TL_FN void tl_async_move(void* dst, const void* src, bool inside) {
+  const unsigned to = tl_shared_address(dst);
+  const int read = inside ? kBytes : 0;  // the rest is zeros
+  if constexpr (kBytes == 16) {
+    asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;"
+                 : : "r"(to), "l"(__cvta_generic_to_global(src)), "r"(read) : "memory");
+  } else {
+    asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;"
+                 : : "r"(to), "l"(__cvta_generic_to_global(src)), "n"(kBytes), "r"(read)
+                 : "memory");
+  }
+}
+//@ tl_async_commit
+TL_FN void tl_async_commit() { asm volatile("cp.async.commit_group;" : : : "memory"); }
+//@ tl_async_wait
+template <int kPending> TL_FN void tl_async_wait() {
+  asm volatile("cp.async.wait_group %0;" : : "n"(kPending) : "memory");
+}
+
+//@ tl_load_matrix
+template <int kMatrices, bool kTranspose> TL_FN void tl_load_matrix(void* dst, const void* src) {
+  const unsigned from = tl_shared_address(src);
+  unsigned* d = (unsigned*)dst;
+#define TL_LDMATRIX(trans)                                                                        \
+  if constexpr (kMatrices == 1) {                                                                 \
+    asm volatile("ldmatrix.sync.aligned.m8n8.x1" trans ".shared.b16 {%0}, [%1];"                  \
+                 : "=r"(d[0]) : "r"(from) : "memory");                                            \
+  } else if constexpr (kMatrices == 2) {                                                          \
+    asm volatile("ldmatrix.sync.aligned.m8n8.x2" trans ".shared.b16 {%0, %1}, [%2];"              \
+                 : "=r"(d[0]), "=r"(d[1]) : "r"(from) : "memory");                                \
+  } else {                                                                                        \
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4" trans ".shared.b16 {%0, %1, %2, %3}, [%4];"      \
+                 : "=r"(d[0]), "=r"(d[1]), "=r"(d[2]), "=r"(d[3]) : "r"(from) : "memory");        \
+  }
+  if constexpr (kTranspose) {
+    TL_LDMATRIX(".trans")
+  } else {
+    TL_LDMATRIX("")
+  }
+#undef TL_LDMATRIX
+}
+
+// ---- Matrix instructions: c += a * b, one instruction each. They touch registers only, so that
+// the compiler may move them and drop them. ----
+//@ TL_MMA_F32 TL_MMA_I32
+#define TL_MMA_WIDE(T, bind, op)                                                                  \
+  T* x = (T*)c;                                                                                   \
+  const unsigned* y = (const unsigned*)a;                                                         \
+  const unsigned* z = (const unsigned*)b;                                                         \
+  asm("mma.sync.aligned." op                                                                      \
+      " {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"                          \
+      : bind(x[0]), bind(x[1]), bind(x[2]), bind(x[3])                                            \
+      : "r"(y[0]), "r"(y[1]), "r"(y[2]), "r"(y[3]), "r"(z[0]), "r"(z[1]));
+#define TL_MMA_F32(op) TL_MMA_WIDE(float, "+f", op)
+#define TL_MMA_I32(op) TL_MMA_WIDE(int, "+r", op)
+
+//@ tl_mma_m16n8k16_f16_f16_f32
+TL_FN void tl_mma_m16n8k16_f16_f16_f32(void* c, const void* a, const void* b) {
+  TL_MMA_F32("m16n8k16.row.col.f32.f16.f16.f32")
+}
+//@ tl_mma_m16n8k16_bf16_bf16_f32
+TL_FN void tl_mma_m16n8k16_bf16_bf16_f32(void* c, const void* a, const void* b) {
+  TL_MMA_F32("m16n8k16.row.col.f32.bf16.bf16.f32")
+}
+//@ tl_mma_m16n8k16_f16_f16_f16
+TL_FN void tl_mma_m16n8k16_f16_f16_f16(void* c, const void* a, const void* b) {
+  unsigned* x = (unsigned*)c;
+  const unsigned* y = (const unsigned*)a;
+  const unsigned* z = (const unsigned*)b;
+  asm("mma.sync.aligned.m16n8k16.row.col.f16.f16.f16.f16 {%0, %1}, {%2, %3, %4, %5}, {%6, %7}, "
+      "{%0, %1};"
+      : "+r"(x[0]), "+r"(x[1])
+      : "r"(y[0]), "r"(y[1]), "r"(y[2]), "r"(y[3]), "r"(z[0]), "r"(z[1]));
+}
+//@ tl_tf32
+TL_FN unsigned tl_tf32(float x) {
+  unsigned r;
+  asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(r) : "f"(x));
+  return r;
+}
+//@ tl_mma_m16n8k8_tf32_tf32_f32
+TL_FN void tl_mma_m16n8k8_tf32_tf32_f32(void* c, const void* a, const void* b) {
+  float* x = (float*)c;
+  const float* y = (const float*)a;
+  const float* z = (const float*)b;
+  asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
+      "{%8, %9}, {%0, %1, %2, %3};"
+      : "+f"(x[0]), "+f"(x[1]), "+f"(x[2]), "+f"(x[3])
+      : "r"(tl_tf32(y[0])), "r"(tl_tf32(y[1])), "r"(tl_tf32(y[2])), "r"(tl_tf32(y[3])),
+        "r"(tl_tf32(z[0])), "r"(tl_tf32(z[1])));
+}
+//@ tl_mma_m16n8k32_i8_i8_i32
+TL_FN void tl_mma_m16n8k32_i8_i8_i32(void* c, const void* a, const void* b) {
+  TL_MMA_I32("m16n8k32.row.col.s32.s8.s8.s32")
+}
+//@ tl_mma_m16n8k32_i8_u8_i32
+TL_FN void tl_mma_m16n8k32_i8_u8_i32(void* c, const void* a, const void* b) {
+  TL_MMA_I32("m16n8k32.row.col.s32.s8.u8.s32")
+}
+//@ tl_mma_m16n8k32_u8_i8_i32
+TL_FN void tl_mma_m16n8k32_u8_i8_i32(void* c, const void* a, const void* b) {
+  TL_MMA_I32("m16n8k32.row.col.s32.u8.s8.s32")
+}
+//@ tl_mma_m16n8k32_u8_u8_i32
+TL_FN void tl_mma_m16n8k32_u8_u8_i32(void* c, const void* a, const void* b) {
+  TL_MMA_I32("m16n8k32.row.col.s32.u8.u8.s32")
+}
+//@ tl_mma_m16n8k32_e4m3_e4m3_f32
+TL_FN void tl_mma_m16n8k32_e4m3_e4m3_f32(void* c, const void* a, const void* b) {
+  TL_MMA_F32("m16n8k32.row.col.f32.e4m3.e4m3.f32")
+}
+//@ tl_mma_m16n8k32_e4m3_e5m2_f32
+TL_FN void tl_mma_m16n8k32_e4m3_e5m2_f32(void* c, const void* a, const void* b) {
+  TL_MMA_F32("m16n8k32.row.col.f32.e4m3.e5m2.f32")
+}
+//@ tl_mma_m16n8k32_e5m2_e4m3_f32
+TL_FN void tl_mma_m16n8k32_e5m2_e4m3_f32(void* c, const void* a, const void* b) {
+  TL_MMA_F32("m16n8k32.row.col.f32.e5m2.e4m3.f32")
+}
+//@ tl_mma_m16n8k32_e5m2_e5m2_f32
+TL_FN void tl_mma_m16n8k32_e5m2_e5m2_f32(void* c, const void* a, const void* b) {
+  TL_MMA_F32("m16n8k32.row.col.f32.e5m2.e5m2.f32")
+}
+//@ tl_mma_m16n8k8_f16_f16_f32
+TL_FN void tl_mma_m16n8k8_f16_f16_f32(void* c, const void* a, const void* b) {
+  float* x = (float*)c;
+  const unsigned* y = (const unsigned*)a;
+  const unsigned* z = (const unsigned*)b;
+  asm("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5}, {%6}, "
+      "{%0, %1, %2, %3};"
+      : "+f"(x[0]), "+f"(x[1]), "+f"(x[2]), "+f"(x[3]) : "r"(y[0]), "r"(y[1]), "r"(z[0]));
+}
+//@ tl_mma_m16n8k8_f16_f16_f16
+TL_FN void tl_mma_m16n8k8_f16_f16_f16(void* c, const void* a, const void* b) {
+  unsigned* x = (unsigned*)c;
+  const unsigned* y = (const unsigned*)a;
+  const unsigned* z = (const unsigned*)b;
+  asm("mma.sync.aligned.m16n8k8.row.col.f16.f16.f16.f16 {%0, %1}, {%2, %3}, {%4}, {%0, %1};"
+      : "+r"(x[0]), "+r"(x[1]) : "r"(y[0]), "r"(y[1]), "r"(z[0]));
+}
+//@ tl_mma_m8n8k4_f64_f64_f64
+TL_FN void tl_mma_m8n8k4_f64_f64_f64(void* c, const void* a, const void* b) {
+  double* x = (double*)c;
+  asm("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0, %1}, {%2}, {%3}, {%0, %1};"
+      : "+d"(x[0]), "+d"(x[1]) : "d"(*(const double*)a), "d"(*(const double*)b));
 }
 

@@ -44,6 +44,36 @@ constexpr Gpu kGpus[] = {
     {"RTX 5080", "sm_120a"},   {"RTX 5090", "sm_120a"}, {"RTX PRO 6000", "sm_120a"},
 };
 
+struct AtomRow {
+  MatrixAtom atom;
+  int from, until;  // architectures
+};
+
+// Fastest first among those that fit one gemm. PTX ISA, "Matrix Fragments for mma".
+constexpr int kAll = 1000;
+constexpr DType kF16 = DType::kF16, kBF16 = DType::kBF16, kF32 = DType::kF32, kF64 = DType::kF64;
+constexpr DType kI8 = DType::kI8, kU8 = DType::kU8, kI32 = DType::kI32;
+constexpr DType kE4M3 = DType::kE4M3, kE5M2 = DType::kE5M2;
+constexpr AtomForm kMma = AtomForm::kMma;
+constexpr AtomRow kAtoms[] = {
+    {{"tl_mma_m16n8k16_f16_f16_f32", kMma, kF16, kF16, kF32, 16, 8, 16}, 80, kAll},
+    {{"tl_mma_m16n8k16_f16_f16_f16", kMma, kF16, kF16, kF16, 16, 8, 16}, 80, kAll},
+    {{"tl_mma_m16n8k16_bf16_bf16_f32", kMma, kBF16, kBF16, kF32, 16, 8, 16}, 80, kAll},
+    {{"tl_mma_m16n8k8_tf32_tf32_f32", kMma, kF32, kF32, kF32, 16, 8, 8, true}, 80, kAll},
+    {{"tl_mma_m16n8k32_i8_i8_i32", kMma, kI8, kI8, kI32, 16, 8, 32}, 80, kAll},
+    {{"tl_mma_m16n8k32_i8_u8_i32", kMma, kI8, kU8, kI32, 16, 8, 32}, 80, kAll},
+    {{"tl_mma_m16n8k32_u8_i8_i32", kMma, kU8, kI8, kI32, 16, 8, 32}, 80, kAll},
+    {{"tl_mma_m16n8k32_u8_u8_i32", kMma, kU8, kU8, kI32, 16, 8, 32}, 80, kAll},
+    {{"tl_mma_m16n8k32_e4m3_e4m3_f32", kMma, kE4M3, kE4M3, kF32, 16, 8, 32}, 89, kAll},
+    {{"tl_mma_m16n8k32_e4m3_e5m2_f32", kMma, kE4M3, kE5M2, kF32, 16, 8, 32}, 89, kAll},
+    {{"tl_mma_m16n8k32_e5m2_e4m3_f32", kMma, kE5M2, kE4M3, kF32, 16, 8, 32}, 89, kAll},
+    {{"tl_mma_m16n8k32_e5m2_e5m2_f32", kMma, kE5M2, kE5M2, kF32, 16, 8, 32}, 89, kAll},
+    {{"tl_mma_m8n8k4_f64_f64_f64", AtomForm::kDmma, kF64, kF64, kF64, 8, 8, 4}, 80, kAll},
+    // Later architectures take two steps of these for one of the longer ones.
+    {{"tl_mma_m16n8k8_f16_f16_f32", kMma, kF16, kF16, kF32, 16, 8, 8}, 75, 79},
+    {{"tl_mma_m16n8k8_f16_f16_f16", kMma, kF16, kF16, kF16, 16, 8, 8}, 75, 79},
+};
+
 Target MakeTarget(const Arch& arch) {
   Target t;
   t.name = arch.name;
@@ -57,6 +87,11 @@ Target MakeTarget(const Arch& arch) {
   t.max_blocks = std::numeric_limits<int32_t>::max();
   t.max_param_bytes = 4096;
   t.channels = false;
+  t.async_copies = arch.number >= 80;
+  t.matrix_loads = true;
+  for (const AtomRow& row : kAtoms) {
+    if (row.from <= arch.number && arch.number <= row.until) t.matrix_atoms.push_back(row.atom);
+  }
   return t;
 }
 

@@ -15,8 +15,8 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "backends/c_family/prelude.h"
 
 extern char** environ;
 
@@ -68,14 +68,9 @@ int RunProgram(const std::vector<std::string>& args, const fs::path& log) {
   return WIFEXITED(state) ? WEXITSTATUS(state) : -1;
 }
 
-StatusOr<std::string> HostSource(const Generated& generated, std::string_view primitives) {
-  if (!absl::StartsWith(generated.source, primitives)) {
-    return absl::InvalidArgumentError(
-        "the source does not begin with the primitives to be replaced");
-  }
-  std::string text = absl::StrCat(EmulatedPrimitives(),
-                                  std::string_view(generated.source).substr(primitives.size()),
-                                  EmulatorEntry(), "const TlKernel tl_kernels[] = {\n");
+std::string HostSource(const Generated& generated) {
+  std::string text = WithPrelude(EmulatedPrimitives(), WithoutPrelude(generated.source));
+  absl::StrAppend(&text, EmulatorEntry(), "const TlKernel tl_kernels[] = {\n");
   for (const Entry& e : generated.entries)
     absl::StrAppend(&text, "    {tl_body<&", e.symbol, ">},\n");
   return text + "};\n";
@@ -84,9 +79,8 @@ StatusOr<std::string> HostSource(const Generated& generated, std::string_view pr
 }  // namespace
 
 StatusOr<std::unique_ptr<EmulatedProgram>> EmulatedProgram::Build(const Generated& generated,
-                                                                  std::string_view primitives,
                                                                   const std::string& compiler) {
-  TL_ASSIGN_OR_RETURN(const std::string text, HostSource(generated, primitives));
+  const std::string text = HostSource(generated);
   const TemporaryDirectory dir;
   if (!dir.ok()) return absl::InternalError("no temporary directory can be made");
   std::ofstream(dir / "kernel.cc", std::ios::binary) << text;

@@ -22,10 +22,8 @@ namespace tl {
 
 class EmulatedProgram {
  public:
-  // `primitives`: the part of generated.source to be replaced. `compiler`: a C++17 compiler, such
-  // as "clang++-19", looked for in PATH.
+  // `compiler`: a C++17 compiler, such as "clang++-19", looked for in PATH.
   static StatusOr<std::unique_ptr<EmulatedProgram>> Build(const Generated& generated,
-                                                          std::string_view primitives,
                                                           const std::string& compiler);
   ~EmulatedProgram();
   EmulatedProgram(const EmulatedProgram&) = delete;

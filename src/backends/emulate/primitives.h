@@ -10,6 +10,9 @@
 #include <ucontext.h>
 
 #define TL_FN static inline
+#define TL_GLOBAL(type) type*
+#define TL_SHARED(type, name, offset, elements) type* const name = (type*)(arena + offset)
+#define TL_LOCAL(type, name, elements) alignas(16) type name[elements]
 #define __global__
 #define __shared__
 #define __align__(n) __attribute__((aligned(n)))
