@@ -53,7 +53,8 @@ ValidRange InnerRange(Lowering& l, const Region& window, const Coords& outer, in
   if (start.hi == Interval::kMax || start.hi > limit.lo - extent) hi = Min(hi, Sub(size, offset));
   if (inner == 0 && rows) hi = Min(hi, rows);
   hi = MakeSelect(InsideWindow(l, window, outer, rows, dim), hi, MakeInt(0));
-  if (!IntValue(hi)) hi = l.Named("valid", Max(hi, MakeInt(0)));
+  hi = Max(hi, MakeInt(0));
+  if (!IntValue(hi)) hi = l.Named("valid", hi);
   ExprRef lo = MakeInt(0);
   if (start.lo < 0) lo = l.Named("first", Min(Max(Sub(MakeInt(0), offset), MakeInt(0)), hi));
   return {lo, hi};

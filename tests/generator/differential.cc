@@ -24,7 +24,7 @@
 namespace tl::generator {
 namespace {
 
-constexpr int kThreads = 8;  // of a group, in "thread"
+constexpr int kThreads = 8;  // of a group, in "thread"; "nested" has one
 
 // The message without what differs from program to program: quoted names and numbers.
 std::string KindOf(std::string_view message) {
@@ -66,19 +66,21 @@ bool MayRefuse(const Status& s) {
          s.code() == absl::StatusCode::kResourceExhausted;
 }
 
-Target ThreadTarget() {
+Target ThreadTarget(bool simt, int threads) {
   Target t;
   t.name = "threads";
-  t.simt = true;
+  t.simt = simt;
   t.channels = true;
-  t.default_threads = kThreads;
+  t.default_threads = threads;
   return t;
 }
 
 }  // namespace
 
 Differential::Differential(std::vector<std::string> backends)
-    : backends_(std::move(backends)), thread_target_(ThreadTarget()) {
+    : backends_(std::move(backends)),
+      thread_target_(ThreadTarget(true, kThreads)),
+      nested_target_(ThreadTarget(false, 1)) {
   SearchPaths paths = ReadEnvironment().paths;
   paths.library_dir = TL_LIBRARY_DIR;
   cpu_ = MakeCpuBackend(paths, 2);
@@ -167,10 +169,10 @@ StatusOr<std::string> Differential::RunCpu(const Module& thread,
 
 StatusOr<std::string> Differential::RunThreads(const Module& thread,
                                                const reference::GeneratedInputs& inputs,
-                                               uint64_t seed) {
+                                               int threads, uint64_t seed) {
   const reference::Arguments& a = inputs.arguments;
   const testing::ThreadEvalArgs args{a.operands, a.workspaces, a.dims, a.strides, a.scalars};
-  return testing::ThreadEval(thread, args, kThreads, seed).Run();
+  return testing::ThreadEval(thread, args, threads, seed).Run();
 }
 
 StatusOr<std::string> Differential::RunEmulated(const Module& thread,
@@ -194,6 +196,7 @@ Outcome Differential::RunOn(const std::string& backend, const Program& program,
                             const Mutation& mutation) {
   const Target& target = backend == "cpu"       ? cpu_target_
                          : backend == "emulate" ? cuda_target_
+                         : backend == "nested"  ? nested_target_
                                                 : thread_target_;
   Module tile = *module_;
   bool changed = mutation && mutation(tile);
@@ -205,10 +208,11 @@ Outcome Differential::RunOn(const std::string& backend, const Program& program,
   if (mutation && !changed) return {Verdict::kRefused, "mutation", "", "nothing to change"};
   StatusOr<reference::GeneratedInputs> inputs = Inputs(program);
   if (!inputs.ok()) return Refused("inputs", inputs.status());
-  const StatusOr<std::string> run = backend == "cpu" ? RunCpu(*thread, *inputs)
-                                    : backend == "emulate"
-                                        ? RunEmulated(*thread, *inputs, program.seed)
-                                        : RunThreads(*thread, *inputs, program.seed);
+  const StatusOr<std::string> run =
+      backend == "cpu" ? RunCpu(*thread, *inputs)
+      : backend == "emulate"
+          ? RunEmulated(*thread, *inputs, program.seed)
+          : RunThreads(*thread, *inputs, backend == "nested" ? 1 : kThreads, program.seed);
   if (!run.ok())
     return MayRefuse(run.status()) ? Refused(backend, run.status())
                                    : Differs(backend, run.status());

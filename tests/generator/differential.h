@@ -26,7 +26,7 @@ enum class Verdict : uint8_t {
 
 struct Outcome {
   Verdict verdict = Verdict::kAgrees;
-  std::string where;    // "parse" "bind" "text" "reference" "cpu" "thread" "emulate"
+  std::string where;    // "parse" "bind" "text" "reference" "nested" "cpu" "thread" "emulate"
   std::string message;  // for people
   std::string kind;     // of a refusal: the message without its names and numbers
   int64_t compared = 0;
@@ -39,8 +39,10 @@ using Mutation = std::function<bool(Module& module)>;
 
 class Differential {
  public:
-  // Of "cpu" (compiled), "thread" (level Thread interpreted, races reported) and "emulate" (CUDA
-  // source on the host). The reference always runs, in both modes.
+  // Of "nested" and "thread" (level Thread as a CPU and as a GPU gets it, interpreted: wild
+  // accesses and races are reported), "cpu" (compiled) and "emulate" (CUDA source on the host). The
+  // reference always runs, in both modes. Put "nested" before "cpu", whose wild accesses corrupt
+  // the process.
   explicit Differential(std::vector<std::string> backends);
 
   Outcome Run(const Program& program) { return Run(program, nullptr); }
@@ -56,7 +58,7 @@ class Differential {
   Outcome RunOn(const std::string& backend, const Program& program, const Mutation& mutation);
   StatusOr<std::string> RunCpu(const Module& thread, const reference::GeneratedInputs& inputs);
   StatusOr<std::string> RunThreads(const Module& thread, const reference::GeneratedInputs& inputs,
-                                   uint64_t seed);
+                                   int threads, uint64_t seed);
   StatusOr<std::string> RunEmulated(const Module& thread, const reference::GeneratedInputs& inputs,
                                     uint64_t seed);
   StatusOr<reference::GeneratedInputs> Inputs(const Program& program) const;
@@ -65,7 +67,7 @@ class Differential {
 
   std::vector<std::string> backends_;
   std::unique_ptr<Backend> cpu_;
-  Target cpu_target_, thread_target_, cuda_target_;
+  Target cpu_target_, thread_target_, nested_target_, cuda_target_;
   std::unique_ptr<Module> module_;
   std::unique_ptr<reference::Outputs> exact_;
 };

@@ -44,7 +44,7 @@ class Shard : public ::testing::TestWithParam<int> {};
 uint64_t FirstSeed(int shard) { return 1000000u + 1000u * static_cast<uint64_t>(shard); }
 
 TEST_P(Shard, CompiledAndInterpretedCodeAgreesWithTheReference) {
-  RunShard(FirstSeed(GetParam()), 60, {"cpu", "thread"});
+  RunShard(FirstSeed(GetParam()), 60, {"nested", "cpu", "thread"});
 }
 
 TEST_P(Shard, CudaSourceAgreesWithTheReference) {

@@ -1,4 +1,5 @@
-// generator --seed S --count N --backends cpu,thread,emulate [--faults N] [--show] [--refusals]
+// generator --seed S --count N --backends nested,cpu,thread,emulate [--faults N] [--show]
+// [--refusals]
 // [--whole]
 //
 // Runs programs of the seeds S … S+N-1 and prints what was refused, which operation met which type,
@@ -29,7 +30,7 @@ struct Flags {
   bool show = false;
   bool refusals = false;  // print them too
   bool minimize = true;
-  std::vector<std::string> backends = {"cpu", "thread"};
+  std::vector<std::string> backends = {"nested", "cpu", "thread"};
 };
 
 Flags Parse(int argc, char** argv) {

@@ -243,6 +243,35 @@ kernel k(M: dim, N: dim) {
   });
 }
 
+// Windows and row counts that leave nothing of a tile, known when the code is made: the parts of
+// the loops must not become negative.
+TEST(PassesRun, CopiesWhollyOutside) {
+  constexpr std::string_view kText = R"(
+kernel k(N: dim; at: int, r: int) {
+  in X: tensor<f32>[6, 6], P: tensor<f32>[6]
+  out Y: tensor<f32>[3, 4], Z: tensor<f32>[4]
+  inout V: tensor<f32>[6], W: tensor<f32>[6, 6]
+  launch m in N {
+    x = alloc_shared<f32>[3, 4]
+    y = alloc_shared<f32>[4]
+    copy X[0:, at:] -> x
+    copy x -> Y[0, 0]
+    copy X[at:, 0:] -> x rows=r transpose
+    copy x -> W[at:, 2:] rows=r
+    copy x -> W[2:, at:]
+    copy P[at:] -> y rows=r
+    copy y -> Z[0]
+    copy y -> V[0] rows=r
+    atomic_add y -> V[at:]
+  }
+})";
+  for (int off : {-9, -4, -3, 0, 6, 7, 11}) {
+    for (int r : {-5, -1, 0, 1, 9}) {
+      CheckProgram({"outside", kText, {{"at", absl::StrCat(off)}, {"r", absl::StrCat(r)}}, {1}});
+    }
+  }
+}
+
 TEST(PassesRun, Conversions) {
   for (const char* from : {"i8", "u8", "i32", "f16", "bf16", "f32", "f64", "e4m3"}) {
     for (const char* to : {"i8", "u8", "i32", "i64", "f16", "bf16", "f32", "f64", "e5m2"}) {
