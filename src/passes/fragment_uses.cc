@@ -51,6 +51,7 @@ class Collector {
   FragmentUses Run(const Block& body) {
     Walk(body, 1);
     const auto left = [&](BufferId id) { return !IsFragment(id) || left_.contains(id); };
+    std::erase_if(out_.left, [&](const auto& l) { return !IsFragment(l.tile); });
     std::erase_if(out_.fragments, left);
     for (FragmentUses::Loop& loop : out_.loops) {
       std::erase_if(loop.tiles, [&](const auto& tile) { return left(tile.first); });
@@ -69,19 +70,24 @@ class Collector {
            std::all_of(r.offset.begin(), r.offset.end(), zero);
   }
 
-  void Leave(BufferId id) { left_.insert(id); }
+  void Leave(BufferId id, std::string_view why) {
+    if (left_.insert(id).second) out_.left.push_back({id, why, span_});
+  }
   // Registers hold whole fragments.
   void NeedWhole(const Region& r) {
-    if (IsFragment(r.buffer) && (!IsWhole(r) || r.rank() == 0)) Leave(r.buffer);
+    if (IsFragment(r.buffer) && (!IsWhole(r) || r.rank() == 0)) {
+      Leave(r.buffer, "a part of it is used");
+    }
   }
   void LeaveLoaded(const ExprRef& root) {
     VisitExpr(root, [&](const ExprRef& e) {
-      if (const Load* load = As<Load>(e)) Leave(load->buffer);
+      if (const Load* load = As<Load>(e)) Leave(load->buffer, kElement);
     });
   }
 
   void Walk(const Block& block, double trips) {
     for (const StmtRef& s : block) {
+      span_ = s->span;
       if (const Parallel* x = As<Parallel>(s)) {
         AddParallel(*x);
         continue;
@@ -108,31 +114,60 @@ class Collector {
       out_.products.push_back({*x, trips * work});
     }
     if (const Reduce* x = As<Reduce>(s)) AddReduce(*x);
-    if (const ArgMax* x = As<ArgMax>(s)) Leave(x->src.buffer), Leave(x->dst.buffer);
-    if (const CumSum* x = As<CumSum>(s)) Leave(x->src.buffer), Leave(x->dst.buffer);
-    if (const Atomic* x = As<Atomic>(s)) Leave(x->dst.buffer);
-    if (const Send* x = As<Send>(s)) Leave(x->src.buffer);
-    if (const Recv* x = As<Recv>(s)) Leave(x->dst.buffer);
-    if (const Store* x = As<Store>(s)) Leave(x->buffer);
-    if (const AtomicElement* x = As<AtomicElement>(s)) Leave(x->buffer);
+    const auto leave = [&](const Region& r, std::string_view why) { Leave(r.buffer, why); };
+    if (const ArgMax* x = As<ArgMax>(s)) leave(x->src, "argmax"), leave(x->dst, "argmax");
+    if (const CumSum* x = As<CumSum>(s)) leave(x->src, "cumsum"), leave(x->dst, "cumsum");
+    if (const Atomic* x = As<Atomic>(s)) leave(x->dst, "an atomic update");
+    if (const Send* x = As<Send>(s)) leave(x->src, "a message");
+    if (const Recv* x = As<Recv>(s)) leave(x->dst, "a message");
+    if (const Store* x = As<Store>(s)) Leave(x->buffer, kElement);
+    if (const AtomicElement* x = As<AtomicElement>(s)) Leave(x->buffer, kElement);
   }
 
   void AddParallel(const Parallel& p) {
     VisitTileAccesses(m_, p.body, [&](BufferId id, const std::vector<ExprRef>& index) {
-      const auto dims = DimsOf(m_.buffer(id), p, index);
-      if (!dims) return Leave(id);
+      if (!DimsOf(m_.buffer(id), p, index)) Leave(id, "elements at computed indices");
     });
     VisitStmts(p.body, [&](const StmtRef& s) {
-      if (const AtomicElement* x = As<AtomicElement>(s)) Leave(x->buffer);
+      if (const AtomicElement* x = As<AtomicElement>(s)) Leave(x->buffer, "an atomic update");
     });
+    if (ReplicasWouldDiffer(p)) {
+      VisitTileAccesses(m_, p.body, [&](BufferId id, const std::vector<ExprRef>&) {
+        Leave(id, "a loop that reads and changes one tile in memory");
+      });
+    }
     FragmentUses::Loop loop = UsesOf(m_, p);
     // A tile indexed in two ways would have to lie in two ways.
     for (size_t i = 0; i < loop.tiles.size(); ++i) {
       for (size_t j = 0; j < i; ++j) {
-        if (loop.tiles[i].first == loop.tiles[j].first) Leave(loop.tiles[i].first);
+        if (loop.tiles[i].first == loop.tiles[j].first) {
+          Leave(loop.tiles[i].first, "indices in two orders");
+        }
       }
     }
     out_.loops.push_back(std::move(loop));
+  }
+
+  // Several threads may hold one element, and one of them changes memory. What the others read
+  // there would be old or new: in a loop that writes fragments too, they would end up with
+  // different values.
+  bool ReplicasWouldDiffer(const Parallel& p) const {
+    absl::flat_hash_set<BufferId> read, written;
+    bool writes_fragment = false;
+    VisitStmts(p.body, [&](const StmtRef& s) {
+      VisitStmtExprs(*s, [&](const ExprRef& root) {
+        VisitExpr(root, [&](const ExprRef& e) {
+          if (const Load* load = As<Load>(e)) read.insert(load->buffer);
+        });
+      });
+      if (const Store* x = As<Store>(s)) {
+        const Scope scope = m_.buffer(x->buffer).scope;
+        writes_fragment = writes_fragment || scope == Scope::kFragment;
+        if (scope == Scope::kGlobal || scope == Scope::kShared) written.insert(x->buffer);
+      }
+    });
+    return writes_fragment && std::any_of(written.begin(), written.end(),
+                                          [&](BufferId b) { return read.contains(b); });
   }
 
   void AddCopy(const Copy& copy) {
@@ -146,7 +181,7 @@ class Collector {
     transfer(src, dst), transfer(dst, src);
     if (!IsFragment(src) || !IsFragment(dst)) return;
     if (copy.transpose || src == dst) {
-      Leave(src), Leave(dst);
+      Leave(src, "a transposing copy"), Leave(dst, "a transposing copy");
     } else {
       out_.links.push_back({src, dst});
     }
@@ -159,12 +194,15 @@ class Collector {
       all.push_back(d);
       if (d != r.dim) rest.push_back(d);
     }
-    if (r.src.buffer == r.dst.buffer) return Leave(r.src.buffer);
+    if (r.src.buffer == r.dst.buffer) return Leave(r.src.buffer, "a reduction into itself");
     loop.tiles = {{r.src.buffer, all}, {r.dst.buffer, rest}};
     out_.loops.push_back(std::move(loop));
   }
 
+  static constexpr std::string_view kElement = "single elements outside of a parallel loop";
+
   const Module& m_;
+  Span span_;
   FragmentUses out_;
   absl::flat_hash_set<BufferId> left_;
 };

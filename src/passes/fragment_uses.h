@@ -4,6 +4,7 @@
 #define TILEJIT_PASSES_FRAGMENT_USES_H_
 
 #include <cstdint>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -29,6 +30,13 @@ struct FragmentUses {
 
   // Those that registers can serve, in order of their allocation.
   std::vector<BufferId> fragments;
+  // The others, each with the use that keeps it in shared memory.
+  struct Left {
+    BufferId tile;
+    std::string_view why;
+    Span span;
+  };
+  std::vector<Left> left;
   std::vector<Loop> loops;
   std::vector<Product> products;  // the dearest first
   std::vector<Link> links;        // copied whole

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -12,6 +13,7 @@
 #include "ir/visit.h"
 #include "layout/matrix_fragments.h"
 #include "passes/fragment_uses.h"
+#include "passes/notes.h"
 #include "passes/select_atoms.h"
 
 namespace tl {
@@ -296,6 +298,7 @@ class Converter : public StmtMapper {
     return Temporary(id, std::make_shared<const FragmentLayout>(std::move(layout)), read, written);
   }
   BufferId Temporary(BufferId id, LayoutRef layout, bool read, bool written) {
+    Note(m_.buffer(id), layout.get());
     const Region original = WholeTile(m_.buffer(id), id);
     const BufferId copy = NewTile(m_.buffer(id), std::move(layout));
     const Region other = WholeTile(m_.buffer(copy), copy);
@@ -305,6 +308,7 @@ class Converter : public StmtMapper {
   }
   // In place of a window of a tile that does not lie in registers.
   BufferId Temporary(const Region& window, FragmentLayout layout, bool read) {
+    Note(m_.buffer(window.buffer), &layout);
     Buffer like = m_.buffer(window.buffer);
     like.extents = window.extents;
     const BufferId copy =
@@ -313,6 +317,15 @@ class Converter : public StmtMapper {
     if (read) before_.push_back(MakeStmt(Copy{window, other}, span_));
     after_.push_back(MakeStmt(Copy{other, window}, span_));
     return copy;
+  }
+  // `to`: null for shared memory.
+  void Note(const Buffer& b, const FragmentLayout* to) {
+    const bool registers =
+        b.layout && to && ConversionBetween(*b.layout, *to) <= Conversion::kSlots;
+    const auto bytes = b.num_elements() * static_cast<int64_t>(SizeOf(b.dtype));
+    m_.notes.push_back(absl::StrCat(b.name, " is converted for the statement", At(span_), ": ",
+                                    registers ? "within each thread" : "through shared memory",
+                                    ", ", bytes, " bytes"));
   }
   BufferId InShared(BufferId id) {
     const BufferId copy = Temporary(id, nullptr, true, false);
@@ -347,6 +360,10 @@ Status InferLayouts(Module& module, const Target& target) {
     const int warps = launch.threads * launch.groups / target.warp_size;
     const FragmentUses uses = CollectUses(module, launch.body);
     Assignment(module, target, uses, warps).Run();
+    for (const FragmentUses::Left& left : uses.left) {
+      module.notes.push_back(absl::StrCat(module.buffer(left.tile).name,
+                                          " stays in shared memory: ", left.why, At(left.span)));
+    }
     launch.body = Converter(module, target, warps).MapBlock(launch.body);
   }
   module.level = Level::kMapped;

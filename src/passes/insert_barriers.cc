@@ -1,8 +1,10 @@
 #include "passes/insert_barriers.h"
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_set.h"
 #include "ir/visit.h"
 
 namespace tl {
@@ -26,12 +28,23 @@ class Accesses {
   void AddAll(const Accesses& other) {
     for (const Entry& e : other.entries_) Add(e.buffer, e.write, e.own);
   }
+  std::vector<BufferId> written() const {
+    std::vector<BufferId> out;
+    for (const Entry& e : entries_) {
+      if (e.write) out.push_back(e.buffer);
+    }
+    return out;
+  }
   void Clear() { entries_.clear(); }
   bool empty() const { return entries_.empty(); }
-  bool ConflictsWith(const Accesses& other, const Module& module) const {
+  // Accesses to the slots of one of `rings` do not conflict with each other: their order is
+  // planned.
+  bool ConflictsWith(const Accesses& other, const Module& module,
+                     const absl::flat_hash_set<BufferId>& rings) const {
     for (const Entry& a : entries_) {
       for (const Entry& b : other.entries_) {
         if (!a.write && !b.write) continue;
+        if (a.buffer == b.buffer && rings.contains(a.buffer)) continue;
         if (a.buffer == b.buffer ? !(a.own && b.own) : Overlap(module, a.buffer, b.buffer)) {
           return true;
         }
@@ -96,7 +109,7 @@ class Inserter {
 
   // A barrier if `next` conflicts with what is pending; then `next` is pending too.
   void WaitFor(const Accesses& next, Accesses& pending, Block& out) {
-    if (pending.ConflictsWith(next, module_)) {
+    if (pending.ConflictsWith(next, module_, rings_)) {
       out.push_back(MakeStmt(Barrier{team_}));
       pending.Clear();
     }
@@ -104,12 +117,33 @@ class Inserter {
   }
 
   StmtRef WalkLoop(const StmtRef& s, const For& loop, Accesses& pending) {
+    const absl::flat_hash_set<BufferId> outer = rings_;
+    NoteRings(loop.body);
+    StmtRef out = WalkLoopBody(s, loop, pending);
+    rings_ = outer;
+    return out;
+  }
+
+  // A loop that waits for asynchronous copies is a planned one: it orders its accesses to the rings
+  // that it fills by the barrier behind that wait.
+  void NoteRings(const Block& body) {
+    const bool planned = std::any_of(body.begin(), body.end(),
+                                     [](const StmtRef& s) { return As<AsyncWait>(s) != nullptr; });
+    if (!planned) return;
+    for (const StmtRef& s : body) {
+      for (BufferId id : AllOf(s).written()) {
+        if (module_.buffer(id).ring) rings_.insert(id);
+      }
+    }
+  }
+
+  StmtRef WalkLoopBody(const StmtRef& s, const For& loop, Accesses& pending) {
     For copy = loop;
     Accesses inside = pending;
     copy.body = Walk(loop.body, inside);
     Accesses body;
     for (const StmtRef& child : loop.body) body.AddAll(AllOf(child));
-    if (inside.ConflictsWith(body, module_)) {
+    if (inside.ConflictsWith(body, module_, rings_)) {
       copy.body.push_back(MakeStmt(Barrier{team_}));
     } else {
       pending.AddAll(inside);
@@ -157,10 +191,9 @@ class Inserter {
     Accesses a;
     VisitStmts({root}, [&](const StmtRef& s) {
       a.AddAll(HeadOf(*s, own));
-      if (const Store* x = As<Store>(s)) AddShared(a, x->buffer, x->index, true, own);
-      if (const AtomicElement* x = As<AtomicElement>(s)) {
-        AddShared(a, x->buffer, x->index, true, own);
-      }
+      VisitAccesses(*s, [&](BufferId id, const ExprRef& offset, bool write) {
+        AddShared(a, id, {offset}, write, own);
+      });
     });
     return a;
   }
@@ -177,6 +210,7 @@ class Inserter {
   const Module& module_;
   const Launch& launch_;
   Team team_ = Team::kBlock;
+  absl::flat_hash_set<BufferId> rings_;  // of the planned loops around
 };
 
 }  // namespace

@@ -51,8 +51,11 @@ class LaunchLowering {
     const ExprRef block = l_.Read(launch_.block), tiles = Mul(panel, along.extent);
     const ExprRef first = l_.Named("panel", Mul(op(BinaryOp::kDiv, block, tiles), panel));
     const ExprRef rest = l_.Named("rest", op(BinaryOp::kMod, block, tiles));
-    // The last panel may be narrower.
-    const ExprRef height = l_.Named("height", Min(panel, Sub(across.extent, first)));
+    // The last panel may be narrower, but blocks only exist where there is a tile.
+    const int64_t* tiles_across = IntValue(across.extent);
+    const bool even = tiles_across && *tiles_across % launch_.panel == 0;
+    const ExprRef left = Max(Sub(across.extent, first), MakeInt(1));
+    const ExprRef height = even ? panel : l_.Named("height", Min(panel, left));
     for (const GridAxis* axis : {&along, &across}) {
       l_.intervals().SetLoop(module_, axis->var, MakeInt(0), axis->extent);
     }

@@ -1,9 +1,12 @@
 #include "passes/select_atoms.h"
 
 #include <algorithm>
+#include <string>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "ir/visit.h"
+#include "passes/notes.h"
 
 namespace tl {
 namespace {
@@ -104,6 +107,7 @@ class Selector : public StmtMapper {
     Gemm g = *gemm;
     g.atom = AtomFor(m_, target_, g);
     LayWarps(target_, warps_, g);
+    m_.notes.push_back(Note(g, s->span));
     if (g.atom != kNoAtom) {
       OrderRows(g.a.buffer);
       OrderRows(g.b.buffer);
@@ -112,6 +116,28 @@ class Selector : public StmtMapper {
   }
 
  private:
+  // Which instruction, and where there is none, why.
+  std::string Note(const Gemm& g, Span span) const {
+    std::string note = absl::StrCat("gemm", At(span), ": ");
+    if (g.atom != kNoAtom) {
+      absl::StrAppend(&note, target_.matrix_atoms[g.atom].name);
+    } else {
+      absl::StrAppend(&note, "plain arithmetic (", WhyPlain(g), ")");
+    }
+    return absl::StrCat(note, ", ", g.warp_rows, " x ", g.warp_cols, " warps");
+  }
+  std::string WhyPlain(const Gemm& g) const {
+    const Buffer& c = m_.buffer(g.c.buffer);
+    if (c.scope != Scope::kFragment || !IsWhole(m_, g.c)) return "the result is no whole fragment";
+    const DType a = m_.buffer(g.a.buffer).dtype, b = m_.buffer(g.b.buffer).dtype;
+    const std::string types = absl::StrCat(Name(a), " x ", Name(b), " + ", Name(c.dtype));
+    Gemm rounded = g;
+    rounded.precision = GemmPrecision::kTF32;
+    const bool tf32 = AtomFor(m_, target_, rounded) != kNoAtom;
+    return absl::StrCat("no matrix instruction of ", target_.name, " takes ", types,
+                        tf32 ? "; precision=tf32 would permit one" : "");
+  }
+
   void OrderRows(BufferId id) {
     Buffer& b = m_.buffers[id];
     if (b.scope != Scope::kShared || b.rank() < 2) return;
