@@ -12,6 +12,9 @@ export CCACHE_BASEDIR=${CCACHE_BASEDIR:-$ROOT} CCACHE_NOHASHDIR=1
 say() { printf '\n== %s\n' "$*"; }
 die() { printf 'error: %s\n' "$*" >&2; exit 1; }
 
+# exported_symbols LIBRARY: one NAME@@VERSION a line, without the version's own symbol.
+exported_symbols() { nm -D --defined-only --with-symbol-versions "$1" | awk '$2 != "A" { print $3 }' | sort; }
+
 # build_preset PRESET DIR [TARGET...]: configures only when there is something to configure; Ninja
 # sees changed CMake files and new sources by itself.
 build_preset() {
