@@ -30,9 +30,11 @@ class NearTargetTest : public ::testing::Test {
     a_ = Tile(Scope::kLocal, DType::kBF16, 8, -1);
     b_ = Tile(Scope::kLocal, DType::kBF16, 4, -1);
     c_ = Tile(Scope::kLocal, DType::kF32, 4, -1);
+    block_ = module_.AddVar("block", ScalarType::kInt, VarRole::kThread);
     thread_ = module_.AddVar("thread", ScalarType::kInt, VarRole::kThread);
     slot_ = module_.AddVar("slot", ScalarType::kInt, VarRole::kLoop);
     other_ = module_.AddVar("other", ScalarType::kF32, VarRole::kLet);
+    launch_.block = block_;
     launch_.thread = thread_;
     launch_.threads = 32;
     launch_.arena_bytes = 1024;
@@ -60,7 +62,6 @@ class NearTargetTest : public ::testing::Test {
   }
   void AddEverything(const Target& target) {
     for (BufferId id : {a_, b_, c_}) Add(Alloc{id});
-    const ExprRef c = MakeLoad(c_, DType::kF32, {MakeVar(slot_, ScalarType::kInt)});
     Block zero{MakeStmt(Store{
         c_, {MakeVar(slot_, ScalarType::kInt)}, StoreOp::kSet, MakeFloat(0, ScalarType::kF32)})};
     Add(SlotFor{slot_, 4, zero});
@@ -79,7 +80,9 @@ class NearTargetTest : public ::testing::Test {
       Add(Mma{Bf16Atom(target), a_, MakeInt(0), b_, MakeInt(0), c_, MakeInt(0)});
     Add(LaneExchange{other_, MakeLoad(c_, DType::kF32, {MakeInt(1)}), 16});
     Add(Store{c_, {MakeInt(1)}, StoreOp::kAdd, MakeVar(other_, ScalarType::kF32)});
-    Add(VectorMove{y_, Thread(4), c_, MakeInt(0), 4});
+    const ExprRef block =
+        MakeBinary(BinaryOp::kMul, MakeVar(block_, ScalarType::kInt), MakeInt(128));
+    Add(VectorMove{y_, MakeBinary(BinaryOp::kAdd, block, Thread(4)), c_, MakeInt(0), 4});
   }
   static int Bf16Atom(const Target& target) {
     for (size_t i = 0; i < target.matrix_atoms.size(); ++i) {
@@ -95,7 +98,7 @@ class NearTargetTest : public ::testing::Test {
   Module module_;
   Launch launch_;
   BufferId x_, y_, tile_, a_, b_, c_;
-  VarId thread_, slot_, other_;
+  VarId block_, thread_, slot_, other_;
 };
 
 TEST_F(NearTargetTest, Text) {
@@ -126,7 +129,7 @@ extern "C" __global__ __launch_bounds__(32, 1) void tl_kernel_0(TL_GLOBAL(const 
   tl_mma_m16n8k16_bf16_bf16_f32(&l2[0], &l0[0], &l1[0]);
   const float v1 = tl_lane_xor(l2[1], 16);
   l2[1] += v1;
-  tl_move<16>(&a1[thread * 4], &l2[0]);
+  tl_move<16>(&a1[(long long)block * 128 + thread * 4], &l2[0]);
 }
 )");
 }

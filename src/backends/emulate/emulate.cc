@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <filesystem>
@@ -15,8 +16,12 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "backends/c_family/prelude.h"
+#include "backends/emulate/machine.h"
+#include "backends/emulate/texts.h"
 
 extern char** environ;
 
@@ -68,27 +73,36 @@ int RunProgram(const std::vector<std::string>& args, const fs::path& log) {
   return WIFEXITED(state) ? WEXITSTATUS(state) : -1;
 }
 
-std::string HostSource(const Generated& generated) {
-  std::string text = WithPrelude(EmulatedPrimitives(), WithoutPrelude(generated.source));
-  absl::StrAppend(&text, EmulatorEntry(), "const TlKernel tl_kernels[] = {\n");
-  for (const Entry& e : generated.entries)
-    absl::StrAppend(&text, "    {tl_body<&", e.symbol, ">},\n");
-  return text + "};\n";
-}
+constexpr int kMaxParams = 1024;  // of 4 bytes at least, in 4096 bytes
 
 }  // namespace
 
+// The lines keep their numbers. Unrolling would only cost the host's compiler time.
+std::string EmulatedSource(const Generated& generated) {
+  const std::string_view kernels = WithoutPrelude(generated.source);
+  const std::string_view prelude(generated.source.data(), generated.source.size() - kernels.size());
+  const auto first_line = std::count(prelude.begin(), prelude.end(), '\n') + 1;
+  const bool atomics = absl::StrContains(kernels, "tl_atomic_");
+  std::string text = absl::StrCat(atomics ? EmulatedAtomics() : "", "#line ", first_line, "\n",
+                                  absl::StrReplaceAll(kernels, {{"#pragma unroll", "//"}}),
+                                  EmulatorEntry(), "TlBody* const tl_bodies[] = {\n");
+  for (const Entry& e : generated.entries)
+    absl::StrAppend(&text, "    &tl_body<&", e.symbol, ">,\n");
+  text += "};\n";
+  return absl::StrCat(EmulatorApi(), WithPrelude(EmulatedPrimitives(), text));
+}
+
 StatusOr<std::unique_ptr<EmulatedProgram>> EmulatedProgram::Build(const Generated& generated,
                                                                   const std::string& compiler) {
-  const std::string text = HostSource(generated);
   const TemporaryDirectory dir;
   if (!dir.ok()) return absl::InternalError("no temporary directory can be made");
-  std::ofstream(dir / "kernel.cc", std::ios::binary) << text;
-  const int exit_status =
-      RunProgram({compiler, "-std=c++17", "-O1", "-w", "-fPIC", "-shared", "-Wl,-Bsymbolic",
-                  "-fno-strict-aliasing", "-fwrapv", "-ffp-contract=off",
-                  (dir / "kernel.cc").string(), "-o", (dir / "kernel.so").string()},
-                 dir / "log");
+  std::ofstream(dir / "kernel.cc", std::ios::binary) << EmulatedSource(generated);
+  const int exit_status = RunProgram(
+      {compiler, "-std=c++2b", "-O1", "-w", "-fPIC", "-shared", "-Wl,-Bsymbolic",
+       "-fvisibility=hidden", "-fno-exceptions", "-fno-rtti", "-fno-asynchronous-unwind-tables",
+       "-fno-strict-aliasing", "-fwrapv", "-ffp-contract=off", "-fno-math-errno",
+       (dir / "kernel.cc").string(), "-o", (dir / "kernel.so").string()},
+      dir / "log");
   if (exit_status != 0) {
     return MakeError(absl::StatusCode::kInternal,
                      absl::StrCat(compiler, " cannot compile the generated source for the host"),
@@ -96,22 +110,36 @@ StatusOr<std::unique_ptr<EmulatedProgram>> EmulatedProgram::Build(const Generate
   }
   void* library = dlopen((dir / "kernel.so").c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) return absl::InternalError(dlerror());
-  const auto launch = reinterpret_cast<Launch>(dlsym(library, "tl_emulate"));
-  return std::unique_ptr<EmulatedProgram>(new EmulatedProgram(library, launch, generated.entries));
+  return std::unique_ptr<EmulatedProgram>(new EmulatedProgram(library, generated.entries));
 }
+
+EmulatedProgram::EmulatedProgram(void* library, std::vector<Entry> entries)
+    : library_(library),
+      entries_(std::move(entries)),
+      machine_(std::make_unique<emulate::Machine>()) {}
 
 EmulatedProgram::~EmulatedProgram() { dlclose(library_); }
 
-Status EmulatedProgram::Run(int entry, int64_t blocks, void** params, uint64_t seed) {
+Status EmulatedProgram::Run(int entry, int64_t blocks, void** params, const EmulateOptions& options,
+                            const std::vector<EmulatedOperand>& operands, EmulateStats* stats) {
   if (blocks < 1 || blocks > std::numeric_limits<int32_t>::max()) {
     return absl::InvalidArgumentError("a launch has at least one block");
   }
   const std::lock_guard<std::mutex> lock(mutex_);
   const Entry& e = entries_[static_cast<size_t>(entry)];
-  const char* error = launch_(entry, static_cast<unsigned>(blocks), e.threads, e.groups,
-                              static_cast<int>(e.shared_bytes), params, seed);
-  if (error == nullptr) return absl::OkStatus();
-  return absl::InternalError(absl::StrCat(e.symbol, ": ", error));
+  const auto get_entry = reinterpret_cast<TlGetEntry*>(dlsym(library_, "tl_entry"));
+  std::vector<TlExtent> extents(kMaxParams, {"", 0, std::numeric_limits<uint64_t>::max()});
+  for (size_t i = 0; i < operands.size(); ++i) {
+    const auto begin = reinterpret_cast<uintptr_t>(operands[i].data);
+    extents[i] = {operands[i].name.c_str(), begin,
+                  begin + static_cast<uint64_t>(operands[i].bytes)};
+  }
+  const std::string error =
+      machine_->Run(get_entry(entry, machine_->api()),
+                    {blocks, e.threads, e.groups, static_cast<int>(e.shared_bytes)}, params,
+                    extents.data(), options, stats);
+  if (error.empty()) return absl::OkStatus();
+  return absl::InternalError(absl::StrCat(e.symbol, ", ", error));
 }
 
 }  // namespace tl

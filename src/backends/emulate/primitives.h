@@ -1,178 +1,231 @@
 // ---- What generated GPU source needs of its language, on the host. ----
-// Every thread of a block is a fiber. Between barriers they run one after the other in a random
-// order; blocks come in a random order too. Shared memory starts each block as NaNs, and a guard
-// behind it shows writes past its end.
-#include <math.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <ucontext.h>
+// Every access to shared and global memory goes through a view that asks the emulator (TlApi above).
+extern "C" {
+#define TL_MATHS(name) float name##f(float) noexcept; double name(double) noexcept;
+TL_MATHS(exp) TL_MATHS(exp2) TL_MATHS(log) TL_MATHS(log2) TL_MATHS(sqrt) TL_MATHS(tanh)
+TL_MATHS(erf) TL_MATHS(sin) TL_MATHS(cos) TL_MATHS(floor) TL_MATHS(ceil) TL_MATHS(rint)
+TL_MATHS(fabs)
+#undef TL_MATHS
+#define TL_MATHS(name) float name##f(float, float) noexcept; double name(double, double) noexcept;
+TL_MATHS(pow) TL_MATHS(fmin) TL_MATHS(fmax)
+#undef TL_MATHS
+int snprintf(char*, unsigned long, const char*, ...);
+extern unsigned char arena[];  // for the declarations in kernels; nobody uses it
+}
 
 #define TL_FN static inline
-#define TL_GLOBAL(type) type*
-#define TL_SHARED(type, name, offset, elements) type* const name = (type*)(arena + offset)
-#define TL_LOCAL(type, name, elements) alignas(16) type name[elements]
 #define __global__
 #define __shared__
-#define __align__(n) __attribute__((aligned(n)))
+#define __align__(n)
 #define __launch_bounds__(...)
+#define TL_GLOBAL(type) TlGlobal<type>
+#define TL_SHARED(type, name, offset, elements) const TlShared<type> name{offset, elements, #name}
+#define TL_LOCAL(type, name, elements) TlLocal<type, elements> name
 
-enum {
-  kTlArenaBytes = 256 * 1024,
-  kTlGuardBytes = 64 * 1024,
-  kTlMaxThreads = 1024,
-  kTlStackBytes = 128 * 1024,
-  kTlBlockBarrier = 0,  // group g uses g + 1
-};
-
-alignas(1024) unsigned char arena[kTlArenaBytes + kTlGuardBytes];
+static TlApi* tl_api;
 
 struct TlIndex {
   unsigned x;
 };
-static TlIndex threadIdx, blockIdx;
+#define threadIdx (TlIndex{(unsigned)tl_api->thread})
+#define blockIdx (TlIndex{(unsigned)tl_api->block})
 
-enum TlState { kTlRunnable, kTlWaiting, kTlDone };
+template <class T> struct TlPlain { using Type = T; };
+template <class T> struct TlPlain<const T> { using Type = T; };
 
-struct TlFiber {
-  ucontext_t context;
-  TlState state;
-  int barrier;
+template <class... A>
+[[gnu::noinline]] static void tl_fail(int line, const char* format, A... args) {
+  char text[256];
+  snprintf(text, sizeof(text), format, args...);
+  tl_api->fail(tl_api->self, line, text);
+}
+
+// The address of an element of a view.
+template <class View>
+struct TlPtr {
+  const View* view;
+  long long index;
+  int line;
+
+  operator typename View::Element*() const {  // of atomic updates
+    return view->At(index, sizeof(typename View::Element), kTlAtomic, line);
+  }
 };
 
-struct TlMachine {
-  ucontext_t scheduler;
-  TlFiber fibers[kTlMaxThreads];
-  unsigned char* stacks;
-  int threads, group_size, current;
-  uint64_t random;
-  void (*body)(void** params);
-  void** params;
+// An element of a view, used as if it were one.
+template <class View>
+struct TlRef {
+  using Element = typename View::Element;
+  using Value = typename TlPlain<Element>::Type;
+
+  const View* view;
+  long long index;
+  int line;
+
+  operator Value() const { return *view->At(index, sizeof(Value), kTlRead, line); }
+  TlPtr<View> operator&() const { return {view, index, line}; }
+  void operator=(Value x) const { *view->At(index, sizeof(Value), kTlWrite, line, &x) = x; }
+  void operator=(const TlRef& x) const { *this = (Value)x; }
+  void operator+=(Value x) const { *this = (Value)*this + x; }
+  void operator-=(Value x) const { *this = (Value)*this - x; }
+  void operator*=(Value x) const { *this = (Value)*this * x; }
+  void operator/=(Value x) const { *this = (Value)*this / x; }
 };
-static TlMachine tl_machine;
 
-static inline uint64_t tl_random() {  // xorshift64*
-  uint64_t& x = tl_machine.random;
-  x ^= x >> 12;
-  x ^= x << 25;
-  x ^= x >> 27;
-  return x * 0x2545f4914f6cdd1dull;
-}
+template <class T>
+struct TlShared {
+  using Element = T;
+  unsigned offset;
+  long long elements;
+  const char* name;
 
-static void tl_yield() {
-  TlFiber& f = tl_machine.fibers[tl_machine.current];
-  swapcontext(&f.context, &tl_machine.scheduler);
-}
-
-static void tl_wait(int barrier) {
-  TlFiber& f = tl_machine.fibers[tl_machine.current];
-  f.state = kTlWaiting;
-  f.barrier = barrier;
-  tl_yield();
-}
-
-static void tl_fiber_main() {
-  tl_machine.body(tl_machine.params);
-  tl_machine.fibers[tl_machine.current].state = kTlDone;
-  tl_yield();
-}
-
-static inline void __syncthreads() { tl_wait(kTlBlockBarrier); }
-static inline void tl_group_barrier(int group, int) { tl_wait(group + 1); }
-
-// Opens the barriers at which everybody has arrived. False if some can never open.
-static bool tl_open_barriers() {
-  const int groups = tl_machine.threads / tl_machine.group_size;
-  bool opened = false;
-  for (int b = 0; b <= groups; ++b) {
-    const int first = b == kTlBlockBarrier ? 0 : (b - 1) * tl_machine.group_size;
-    const int count = b == kTlBlockBarrier ? tl_machine.threads : tl_machine.group_size;
-    bool all = true;
-    for (int t = first; t < first + count; ++t) {
-      const TlFiber& f = tl_machine.fibers[t];
-      all = all && f.state == kTlWaiting && f.barrier == b;
-    }
-    if (!all) continue;
-    opened = true;
-    for (int t = first; t < first + count; ++t) tl_machine.fibers[t].state = kTlRunnable;
+  TlRef<TlShared> operator[](long long i, int line = __builtin_LINE()) const {
+    return {this, i, line};
   }
-  return opened;
-}
-
-// Runs all fibers to their end; why not, or null.
-static const char* tl_run_fibers() {
-  int order[kTlMaxThreads];
-  for (;;) {
-    int runnable = 0;
-    bool waiting = false;
-    for (int t = 0; t < tl_machine.threads; ++t) {
-      if (tl_machine.fibers[t].state == kTlRunnable) order[runnable++] = t;
-      waiting = waiting || tl_machine.fibers[t].state == kTlWaiting;
-    }
-    if (runnable == 0) {
-      if (!waiting) return nullptr;
-      if (!tl_open_barriers()) return "a barrier is not reached by all of its threads";
-      continue;
-    }
-    for (int i = runnable - 1; i > 0; --i) {
-      const int j = (int)(tl_random() % (uint64_t)(i + 1));
-      const int t = order[i];
-      order[i] = order[j];
-      order[j] = t;
-    }
-    for (int i = 0; i < runnable; ++i) {
-      tl_machine.current = order[i];
-      threadIdx.x = (unsigned)order[i];
-      swapcontext(&tl_machine.scheduler, &tl_machine.fibers[order[i]].context);
+  TlPlace Place(long long i, int line) const {
+    return {name, i, offset + (unsigned)i * (unsigned)sizeof(T), line};
+  }
+  bool Inside(long long i, int bytes) const {
+    return i >= 0 && i * (long long)sizeof(T) + bytes <= elements * (long long)sizeof(T);
+  }
+  void Check(long long i, int bytes, int line) const {
+    if (!Inside(i, bytes)) {
+      tl_fail(line, "%d bytes from %s[%lld] on are outside of its %lld elements", bytes, name, i,
+              elements);
     }
   }
+  T* At(long long i, int bytes, TlAccess access, int line, const void* data = nullptr) const {
+    Check(i, bytes, line);
+    const TlPlace place = Place(i, line);
+    tl_api->shared(tl_api->self, &place, bytes, access, data);
+    return (T*)(tl_api->arena + place.offset);
+  }
+  void* VectorAt(long long i, int bytes, TlAccess access, int line, const void* data) const {
+    Check(i, bytes, line);
+    const TlPlace place = Place(i, line);
+    tl_api->shared_vector(tl_api->self, &place, bytes, access, data);
+    return tl_api->arena + place.offset;
+  }
+};
+
+template <class T>
+struct TlGlobal {
+  using Element = T;
+  T* data;
+  const TlExtent* extent;
+
+  TlRef<TlGlobal> operator[](long long i, int line = __builtin_LINE()) const {
+    return {this, i, line};
+  }
+  T* At(long long i, int bytes, TlAccess, int line, const void* = nullptr) const {
+    // Computed as a number: it may be anything.
+    const unsigned long long at = (unsigned long long)data + (unsigned long long)i * sizeof(T);
+    if (at < extent->begin || at + (unsigned)bytes > extent->end) {
+      tl_fail(line, "%d bytes from element %lld of %s on are outside of the tensor", bytes, i,
+              extent->name);
+    }
+    return (T*)at;
+  }
+  void* VectorAt(long long i, int bytes, TlAccess access, int line, const void*) const {
+    T* p = At(i, bytes, access, line);
+    if ((unsigned long long)p % (unsigned)bytes != 0) {
+      tl_fail(line, "%d bytes from element %lld of %s on are misaligned", bytes, i, extent->name);
+    }
+    return (void*)p;
+  }
+};
+
+// Registers start as NaNs too.
+template <class T, int kElements>
+struct TlLocal {
+  alignas(16) T data[kElements];
+
+  TlLocal() { __builtin_memset((void*)data, 0xff, sizeof(data)); }
+  T& operator[](long long i, int line = __builtin_LINE()) {
+    if (i < 0 || i >= kElements) {
+      tl_fail(line, "element %lld of an array of %d registers", i, kElements);
+    }
+    return data[i];
+  }
+};
+
+template <class T>
+TL_FN void* tl_vector(T* p, int bytes, TlAccess, int line, const void*) {
+  if ((unsigned long long)p % (unsigned)bytes != 0) tl_fail(line, "misaligned registers");
+  return (void*)p;
+}
+template <class View>
+TL_FN void* tl_vector(TlPtr<View> p, int bytes, TlAccess access, int line, const void* data) {
+  return p.view->VectorAt(p.index, bytes, access, line, data);
+}
+template <int kBytes, class D, class S>
+TL_FN void tl_move(D dst, S src, int line = __builtin_LINE()) {
+  unsigned char data[kBytes];
+  __builtin_memcpy(data, tl_vector(src, kBytes, kTlRead, line, nullptr), kBytes);
+  __builtin_memcpy(tl_vector(dst, kBytes, kTlWrite, line, data), data, kBytes);
 }
 
-static const char* tl_run_block(unsigned block, int shared_bytes) {
-  memset(arena, 0xff, sizeof(arena));
-  blockIdx.x = block;
-  for (int t = 0; t < tl_machine.threads; ++t) {
-    TlFiber& f = tl_machine.fibers[t];
-    getcontext(&f.context);
-    f.context.uc_stack.ss_sp = tl_machine.stacks + (size_t)t * kTlStackBytes;
-    f.context.uc_stack.ss_size = kTlStackBytes;
-    f.context.uc_link = nullptr;
-    f.state = kTlRunnable;
-    makecontext(&f.context, tl_fiber_main, 0);
+template <int kBytes, class T, class S>
+TL_FN void tl_async_move(TlPtr<TlShared<T>> dst, TlPtr<TlGlobal<S>> src, bool inside) {
+  dst.view->Check(dst.index, kBytes, dst.line);
+  const TlPlace place = dst.view->Place(dst.index, dst.line);
+  const void* from = nullptr;
+  if (inside) from = src.view->VectorAt(src.index, kBytes, kTlRead, src.line, nullptr);
+  tl_api->async_move(tl_api->self, &place, from, kBytes, inside);
+}
+TL_FN void tl_async_commit() { tl_api->async_commit(tl_api->self); }
+template <int kPending> TL_FN void tl_async_wait() { tl_api->async_wait(tl_api->self, kPending); }
+
+template <int kMatrices, bool kTranspose, class D, class T>
+TL_FN void tl_load_matrix(D* dst, TlPtr<TlShared<T>> src) {
+  const TlPlace place = src.view->Place(src.index, src.line);
+  tl_api->load_matrix(tl_api->self, (void*)dst, &place, src.view->Inside(src.index, 16), kMatrices,
+                      kTranspose);
+}
+
+template <class T>
+TL_FN T tl_lane_xor(T x, int mask, int line = __builtin_LINE()) {
+  unsigned long long bits = 0;
+  __builtin_memcpy(&bits, &x, sizeof(T));
+  bits = tl_api->lane_xor(tl_api->self, bits, mask, line);
+  __builtin_memcpy(&x, &bits, sizeof(T));
+  return x;
+}
+template <class V>
+TL_FN typename TlRef<V>::Value tl_lane_xor(TlRef<V> x, int mask, int line = __builtin_LINE()) {
+  return tl_lane_xor((typename TlRef<V>::Value)x, mask, line);
+}
+
+enum TlAtom {
+#define TL_ATOM(name) kAtom_##name,
+  TL_ATOMS(TL_ATOM)
+#undef TL_ATOM
+};
+#define TL_ATOM(name)                                                                        \
+  TL_FN void name(void* c, const void* a, const void* b, int line = __builtin_LINE()) {      \
+    tl_api->mma(tl_api->self, kAtom_##name, c, a, b, line);                                  \
   }
-  if (const char* error = tl_run_fibers()) return error;
-  for (int i = shared_bytes; i < (int)sizeof(arena); ++i) {
-    if (arena[i] != 0xff) return "a thread wrote past the end of shared memory";
-  }
-  return nullptr;
+TL_ATOMS(TL_ATOM)
+#undef TL_ATOM
+
+TL_FN void __syncthreads(int line = __builtin_LINE()) { tl_api->barrier(tl_api->self, -1, line); }
+TL_FN void tl_group_barrier(int group, int, int line = __builtin_LINE()) {
+  tl_api->barrier(tl_api->self, group, line);
+}
+
+template <int kBytes, class T> TL_FN bool tl_is_aligned(const TlGlobal<T>& p) {
+  return (unsigned long long)p.data % kBytes == 0;
 }
 
 // The language's own names for things.
-TL_FN unsigned tl_bits(float x) {
-  unsigned b;
-  memcpy(&b, &x, 4);
-  return b;
-}
-TL_FN float tl_float(unsigned b) {
-  float x;
-  memcpy(&x, &b, 4);
-  return x;
-}
-TL_FN unsigned long long tl_bits64(double x) {
-  unsigned long long b;
-  memcpy(&b, &x, 8);
-  return b;
-}
-TL_FN double tl_double(unsigned long long b) {
-  double x;
-  memcpy(&x, &b, 8);
-  return x;
-}
+TL_FN unsigned tl_bits(float x) { return __builtin_bit_cast(unsigned, x); }
+TL_FN float tl_float(unsigned b) { return __builtin_bit_cast(float, b); }
+TL_FN unsigned long long tl_bits64(double x) { return __builtin_bit_cast(unsigned long long, x); }
+TL_FN double tl_double(unsigned long long b) { return __builtin_bit_cast(double, b); }
 TL_FN float rsqrtf(float x) { return 1.0f / sqrtf(x); }
 TL_FN double rsqrt(double x) { return 1.0 / sqrt(x); }
 
-// Fibers change only at barriers, so plain accesses are atomic.
+// Fibers do not change in between, so plain accesses are atomic.
 template <class T>
 TL_FN T atomicCAS(T* p, T expected, T value) {
   const T old = *p;

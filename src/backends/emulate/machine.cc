@@ -1,0 +1,408 @@
+#include "backends/emulate/machine.h"
+
+#include <cstring>
+#include <numeric>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "backends/emulate/mma.h"
+
+namespace tl::emulate {
+namespace {
+
+constexpr int kArenaBytes = 256 * 1024;
+constexpr int kArenaAlignment = 1024;
+
+}  // namespace
+
+Machine::Machine() : arena_storage_(kArenaBytes + kArenaAlignment) {
+  const auto address = reinterpret_cast<uintptr_t>(arena_storage_.data());
+  const uintptr_t aligned = (address + kArenaAlignment - 1) / kArenaAlignment * kArenaAlignment;
+  api_.self = this;
+  api_.arena = arena_storage_.data() + (aligned - address);
+  api_.fail = [](void* self, int line, const char* message) {
+    Self(self).Fail(Self(self).api_.thread, line, message);
+  };
+  api_.shared = [](void* self, const TlPlace* place, int bytes, int access, const void* data) {
+    Self(self).Shared(*place, bytes, access, data);
+  };
+  api_.shared_vector = [](void* self, const TlPlace* place, int bytes, int access,
+                          const void* data) {
+    Self(self).SharedVector(*place, bytes, access, data);
+  };
+  api_.barrier = [](void* self, int group, int line) { Self(self).Barrier(group, line); };
+  api_.async_move = [](void* self, const TlPlace* to, const void* from, int bytes, int inside) {
+    Self(self).AsyncMove(*to, inside ? from : nullptr, bytes);
+  };
+  api_.async_commit = [](void* self) {
+    ++Self(self).threads_[static_cast<size_t>(Self(self).api_.thread)].groups;
+  };
+  api_.async_wait = [](void* self, int pending) { Self(self).AsyncWait(pending); };
+  api_.load_matrix = [](void* self, void* to, const TlPlace* from, int inside, int matrices,
+                        int transpose) {
+    Machine& m = Self(self);
+    WarpOp& op = m.Join(WarpOp::kLoadMatrix, from->line, 2 * matrices + transpose);
+    const int lane = m.api_.thread % kWarp;
+    op.out[lane] = to;
+    op.places[lane] = *from;
+    op.inside[lane] = inside != 0;
+    m.Meet(op);
+  };
+  api_.mma = [](void* self, int atom, void* c, const void* a, const void* b, int line) {
+    Machine& m = Self(self);
+    WarpOp& op = m.Join(WarpOp::kMma, line, atom);
+    const int lane = m.api_.thread % kWarp;
+    op.out[lane] = c;
+    op.a[lane] = a;
+    op.b[lane] = b;
+    m.Meet(op);
+  };
+  api_.lane_xor = [](void* self, unsigned long long value, int mask, int line) {
+    Machine& m = Self(self);
+    WarpOp& op = m.Join(WarpOp::kLaneXor, line, mask);
+    const int lane = m.api_.thread % kWarp;
+    op.values[lane] = value;
+    m.Meet(op);
+    return op.results[lane];
+  };
+}
+
+// ---- Blocks and turns
+
+uint64_t Machine::Random() {  // xorshift64*
+  uint64_t& x = random_;
+  x ^= x >> 12;
+  x ^= x << 25;
+  x ^= x >> 27;
+  return x * 0x2545f4914f6cdd1dull;
+}
+
+std::string Machine::Run(TlBody* body, const LaunchShape& shape, void** params,
+                         const TlExtent* extents, const EmulateOptions& options,
+                         EmulateStats* stats) {
+  if (shape.threads > 1024 || shape.shared_bytes > kArenaBytes) return "the block is too large";
+  if (!stacks_.Reserve(shape.threads)) return "there is no memory for stacks";
+  body_ = body;
+  shape_ = shape;
+  params_ = params;
+  extents_ = extents;
+  options_ = options;
+  group_size_ = shape.threads / shape.groups;
+  random_ = options.seed * 2 + 1;
+  for (int i = 0; i < 8; ++i) Random();  // small seeds begin alike
+  error_.clear();
+  banks_.Start((shape.threads + kWarp - 1) / kWarp, stats);
+  // A random start and a step that has no common factor with the number of blocks visit each once.
+  const auto blocks = static_cast<uint64_t>(shape.blocks);
+  uint64_t step = Random() % blocks + 1;
+  while (std::gcd(step, blocks) != 1) step = step % blocks + 1;
+  uint64_t block = Random() % blocks;
+  for (uint64_t i = 0; i < blocks && error_.empty(); ++i, block = (block + step) % blocks) {
+    RunBlock(static_cast<int64_t>(block));
+  }
+  return error_;
+}
+
+void Machine::RunBlock(int64_t block) {
+  std::memset(api_.arena, 0xff, static_cast<size_t>(shape_.shared_bytes));
+  api_.block = static_cast<int>(block);
+  shadow_.Start(shape_.shared_bytes, shape_.threads, group_size_);
+  threads_.resize(static_cast<size_t>(shape_.threads));
+  waiting_.assign(static_cast<size_t>(shape_.groups) + 1, 0);
+  warps_.resize(static_cast<size_t>((shape_.threads + kWarp - 1) / kWarp));
+  for (WarpOp& op : warps_) op.arrived = 0;
+  ready_.clear();
+  done_ = 0;
+  for (int t = 0; t < shape_.threads; ++t) {
+    Thread& thread = threads_[static_cast<size_t>(t)];
+    thread.context = NewContext(stacks_.stack(t), Stacks::kBytes, &FiberMain, this);
+    thread.flights.clear();
+    thread.groups = 0;
+    MakeReady(t);
+  }
+  const size_t first = Random() % ready_.size();
+  std::swap(ready_[first], ready_.back());
+  api_.thread = ready_.back();
+  ready_.pop_back();
+  Switch(scheduler_, threads_[static_cast<size_t>(api_.thread)].context);
+  if (error_.empty()) {
+    for (size_t w = 0; w < warps_.size(); ++w) banks_.Flush(static_cast<int>(w));
+  }
+}
+
+void Machine::FiberMain(void* self) {
+  Machine& m = Self(self);
+  m.body_(m.params_, m.extents_);
+  m.threads_[static_cast<size_t>(m.api_.thread)].state = State::kDone;
+  if (++m.done_ == m.shape_.threads) {
+    Context ended;
+    Switch(ended, m.scheduler_);
+  }
+  m.Next();
+}
+
+void Machine::MakeReady(int thread) {
+  threads_[static_cast<size_t>(thread)].state = State::kReady;
+  ready_.push_back(thread);
+}
+
+void Machine::Next() {
+  if (ready_.empty()) ReportStuck();
+  std::swap(ready_[Random() % ready_.size()], ready_.back());
+  const int from = api_.thread, to = ready_.back();
+  ready_.pop_back();
+  api_.thread = to;
+  if (from != to) {
+    Switch(threads_[static_cast<size_t>(from)].context, threads_[static_cast<size_t>(to)].context);
+  }
+}
+
+// ---- Faults
+
+std::string Machine::ThreadName(int thread) const {
+  return thread < 0 ? "several threads" : absl::StrCat("thread ", thread);
+}
+
+void Machine::Fail(int thread, int line, std::string_view message) {
+  error_ = absl::StrCat("line ", line, ", block ", api_.block, ", thread ", thread, ": ", message);
+  Context ended;
+  Switch(ended, scheduler_);
+  __builtin_unreachable();
+}
+
+// Nobody can go on: says who waits for whom.
+void Machine::ReportStuck() {
+  const auto first = [&](State state) {
+    int t = 0;
+    while (t < shape_.threads && threads_[static_cast<size_t>(t)].state != state) ++t;
+    return t < shape_.threads ? t : -1;
+  };
+  const int in_warp = first(State::kInWarp), at_barrier = first(State::kAtBarrier);
+  const int done = first(State::kDone);
+  const int waiting = in_warp >= 0 ? in_warp : at_barrier;
+  std::string message = in_warp >= 0 ? "a warp instruction is not reached by all of its lanes"
+                                     : "a barrier is not reached by all of its threads";
+  if (waiting != at_barrier && at_barrier >= 0) {
+    absl::StrAppend(&message, "; thread ", at_barrier, " waits at the barrier of line ",
+                    threads_[static_cast<size_t>(at_barrier)].line);
+  }
+  if (done >= 0) absl::StrAppend(&message, "; thread ", done, " has ended");
+  Fail(waiting, threads_[static_cast<size_t>(waiting)].line, message);
+}
+
+// ---- Shared memory
+
+void Machine::Check(int thread, const TlPlace& place, int bytes, int access, const void* data) {
+  const int offset = static_cast<int>(place.offset);
+  if (access == kTlAtomic) return;
+  const bool write = access == kTlWrite;
+  Shadow::Conflict conflict;
+  if (write) {
+    const bool same =
+        data != nullptr && std::memcmp(api_.arena + offset, data, static_cast<size_t>(bytes)) == 0;
+    conflict = shadow_.Write(offset, bytes, thread, place.line, same);
+  } else {
+    conflict = shadow_.Read(offset, bytes, thread, place.line);
+  }
+  if (!conflict) return;
+  const std::string other = ThreadName(conflict.thread);
+  std::string message = absl::StrCat(write ? "writing " : "reading ", bytes, " bytes from ",
+                                     place.tile, "[", place.index, "] on: ");
+  if (conflict.kind == Shadow::Conflict::kInFlight) {
+    absl::StrAppend(&message, "an asynchronous copy by ", other, " (line ", conflict.line,
+                    ") may be under way");
+  } else {
+    const bool wrote = conflict.kind == Shadow::Conflict::kWithWrite;
+    absl::StrAppend(&message, other, wrote ? " wrote" : " read", " there (line ", conflict.line,
+                    ") and no barrier lies between");
+  }
+  Fail(thread, place.line, message);
+}
+
+void Machine::CheckAligned(int thread, const TlPlace& place, int bytes) {
+  if (place.offset % static_cast<unsigned>(bytes) == 0) return;
+  Fail(thread, place.line,
+       absl::StrCat(bytes, " bytes from ", place.tile, "[", place.index, "] on are misaligned"));
+}
+
+void Machine::Shared(const TlPlace& place, int bytes, int access, const void* data) {
+  if (options_.switch_every > 0 && --until_switch_ < 0) {
+    until_switch_ = static_cast<int>(Random() % static_cast<uint64_t>(2 * options_.switch_every));
+    LandSome();
+    MakeReady(api_.thread);
+    Next();
+  }
+  Check(api_.thread, place, bytes, access, data);
+}
+
+void Machine::SharedVector(const TlPlace& place, int bytes, int access, const void* data) {
+  CheckAligned(api_.thread, place, bytes);
+  Shared(place, bytes, access, data);
+  banks_.Note(api_.thread, place.line, static_cast<int>(place.offset), bytes, access == kTlWrite,
+              false);
+}
+
+// ---- Barriers
+
+void Machine::Barrier(int group, int line) {
+  LandSome();
+  const int barrier = group + 1;
+  Thread& thread = threads_[static_cast<size_t>(api_.thread)];
+  thread.state = State::kAtBarrier;
+  thread.barrier = barrier;
+  thread.line = line;
+  const int team = barrier == 0 ? shape_.threads : group_size_;
+  if (++waiting_[static_cast<size_t>(barrier)] == team) OpenBarrier(barrier);
+  Next();
+}
+
+void Machine::OpenBarrier(int barrier) {
+  waiting_[static_cast<size_t>(barrier)] = 0;
+  const int first = barrier == 0 ? 0 : (barrier - 1) * group_size_;
+  const int count = barrier == 0 ? shape_.threads : group_size_;
+  const int line = threads_[static_cast<size_t>(first)].line;
+  for (int t = first; t < first + count; ++t) {
+    const Thread& thread = threads_[static_cast<size_t>(t)];
+    if (thread.state != State::kAtBarrier || thread.barrier != barrier || thread.line != line) {
+      Fail(t, thread.line,
+           absl::StrCat("threads meet at different barriers; thread ", first,
+                        " waits at that of line ", line));
+    }
+  }
+  shadow_.PassBarrier(barrier - 1);
+  for (int t = first; t < first + count; ++t) {
+    MakeReady(t);
+    if (t % kWarp == 0) banks_.Flush(t / kWarp);
+  }
+}
+
+// ---- Asynchronous copies
+
+void Machine::AsyncMove(const TlPlace& to, const void* from, int bytes) {
+  Thread& thread = threads_[static_cast<size_t>(api_.thread)];
+  CheckAligned(api_.thread, to, bytes);
+  Check(api_.thread, to, bytes, kTlWrite, nullptr);
+  const int offset = static_cast<int>(to.offset);
+  shadow_.Launch(offset, bytes);
+  banks_.Note(api_.thread, to.line, offset, bytes, true, true);
+  thread.flights.push_back({offset, bytes, from, thread.groups, false});
+  const bool at_once =
+      options_.arrival == Arrival::kEager || (options_.arrival == Arrival::kRandom && OneIn(4));
+  if (at_once) Land(thread.flights.back());
+}
+
+void Machine::Land(Flight& flight) {
+  if (flight.landed) return;
+  flight.landed = true;
+  unsigned char* to = api_.arena + flight.offset;
+  if (flight.from == nullptr) {
+    std::memset(to, 0, static_cast<size_t>(flight.bytes));
+  } else {
+    std::memcpy(to, flight.from, static_cast<size_t>(flight.bytes));
+  }
+}
+
+// Copies of some thread arrive at any moment.
+void Machine::LandSome() {
+  if (options_.arrival != Arrival::kRandom) return;
+  Thread& thread = threads_[Random() % threads_.size()];
+  for (Flight& flight : thread.flights) {
+    if (OneIn(2)) Land(flight);
+  }
+}
+
+void Machine::AsyncWait(int pending) {
+  Thread& thread = threads_[static_cast<size_t>(api_.thread)];
+  std::vector<Flight> left;
+  for (Flight& flight : thread.flights) {
+    if (flight.group >= thread.groups - pending) {
+      left.push_back(flight);
+      continue;
+    }
+    Land(flight);
+    shadow_.Complete(flight.offset, flight.bytes, api_.thread);
+  }
+  thread.flights = std::move(left);
+}
+
+// ---- Instructions of a warp
+
+Machine::WarpOp& Machine::Join(WarpOp::Kind kind, int line, int detail) {
+  const int warp = api_.thread / kWarp;
+  if ((warp + 1) * kWarp > shape_.threads) {
+    Fail(api_.thread, line, "a warp instruction in a warp of fewer than 32 threads");
+  }
+  WarpOp& op = warps_[static_cast<size_t>(warp)];
+  if (op.arrived == 0) {
+    op.kind = kind;
+    op.line = line;
+    op.detail = detail;
+  } else if (op.kind != kind || op.line != line || op.detail != detail) {
+    Fail(api_.thread, line,
+         absl::StrCat("lanes of one warp meet in different instructions; another is at line ",
+                      op.line));
+  }
+  return op;
+}
+
+void Machine::Meet(WarpOp& op) {
+  Thread& thread = threads_[static_cast<size_t>(api_.thread)];
+  const int warp = api_.thread / kWarp;
+  thread.line = op.line;
+  if (++op.arrived < kWarp) {
+    thread.state = State::kInWarp;
+    return Next();
+  }
+  op.arrived = 0;
+  banks_.Flush(warp);
+  RunWarpOp(op, warp);
+  for (int t = warp * kWarp; t < (warp + 1) * kWarp; ++t) {
+    if (t != api_.thread) MakeReady(t);
+  }
+}
+
+void Machine::RunWarpOp(WarpOp& op, int warp) {
+  switch (op.kind) {
+    case WarpOp::kLoadMatrix:
+      return LoadMatrices(op, warp);
+    case WarpOp::kMma:
+      return Mma(AtomNumber(op.detail), op.out.data(), op.a.data(), op.b.data());
+    case WarpOp::kLaneXor:
+      for (int lane = 0; lane < kWarp; ++lane) {
+        op.results[lane] = op.values[(lane ^ op.detail) % kWarp];
+      }
+  }
+}
+
+void Machine::LoadMatrices(WarpOp& op, int warp) {
+  const int matrices = op.detail / 2;
+  const bool transpose = op.detail % 2 != 0;
+  for (int m = 0; m < matrices; ++m) {
+    std::vector<int64_t> rows;
+    for (int row = 8 * m; row < 8 * m + 8; ++row) {
+      const TlPlace& place = op.places[row];
+      const int thread = warp * kWarp + row;
+      if (!op.inside[row]) {
+        Fail(thread, place.line,
+             absl::StrCat("the row of a matrix at ", place.tile, "[", place.index,
+                          "] is outside of the tile"));
+      }
+      CheckAligned(thread, place, 16);
+      Check(thread, place, 16, kTlRead, nullptr);
+      rows.push_back(place.offset);
+    }
+    banks_.NoteMatrix(rows);
+    for (int lane = 0; lane < kWarp; ++lane) {
+      auto* to = static_cast<unsigned char*>(op.out[lane]) + 4 * m;
+      if (!transpose) {
+        std::memcpy(to, api_.arena + rows[lane / 4] + lane % 4 * 4, 4);
+        continue;
+      }
+      for (int half = 0; half < 2; ++half) {
+        std::memcpy(to + 2 * half, api_.arena + rows[2 * (lane % 4) + half] + lane / 4 * 2, 2);
+      }
+    }
+  }
+}
+
+}  // namespace tl::emulate

@@ -1,0 +1,130 @@
+// One block of threads at a time, each thread a fiber.
+//
+// Threads take turns in a random order: at barriers and warp instructions, and now and then at an
+// access to shared memory. What a GPU would let pass unseen is an error here that ends the launch.
+#ifndef TILEJIT_BACKENDS_EMULATE_MACHINE_H_
+#define TILEJIT_BACKENDS_EMULATE_MACHINE_H_
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "backends/emulate/api.h"
+#include "backends/emulate/bank_log.h"
+#include "backends/emulate/fiber.h"
+#include "backends/emulate/options.h"
+#include "backends/emulate/shadow.h"
+
+namespace tl::emulate {
+
+inline constexpr int kWarp = 32;
+
+class Machine {
+ public:
+  Machine();
+  Machine(const Machine&) = delete;
+  Machine& operator=(const Machine&) = delete;
+
+  TlApi* api() { return &api_; }
+
+  struct LaunchShape {
+    int64_t blocks;
+    int threads, groups;
+    int shared_bytes;
+  };
+  // Why the launch failed, or "".
+  std::string Run(TlBody* body, const LaunchShape& shape, void** params, const TlExtent* extents,
+                  const EmulateOptions& options, EmulateStats* stats);
+
+ private:
+  enum class State : uint8_t { kReady, kAtBarrier, kInWarp, kDone };
+
+  // An asynchronous copy under way.
+  struct Flight {
+    int offset, bytes;
+    const void* from;  // null: zeros arrive
+    int64_t group;     // number of its group among the thread's
+    bool landed;
+  };
+  struct Thread {
+    Context context;
+    State state;
+    int barrier;  // kAtBarrier: 0 the block's, 1 + group
+    int line;     // where it waits
+    std::vector<Flight> flights;
+    int64_t groups;  // committed
+  };
+  // A warp instruction whose lanes gather.
+  struct WarpOp {
+    enum Kind : uint8_t { kLoadMatrix, kMma, kLaneXor };
+    Kind kind;
+    int line, detail;  // detail: matrices and transposition, atom, mask
+    int arrived = 0;
+    std::array<void*, kWarp> out;
+    std::array<const void*, kWarp> a, b;
+    std::array<TlPlace, kWarp> places;
+    std::array<bool, kWarp> inside;
+    std::array<unsigned long long, kWarp> values, results;
+  };
+
+  static Machine& Self(void* self) { return *static_cast<Machine*>(self); }
+  static void FiberMain(void* self);
+
+  uint64_t Random();
+  bool OneIn(int n) { return Random() % static_cast<uint64_t>(n) == 0; }
+  void RunBlock(int64_t block);
+  // Goes on with another thread that is ready; opens what can be opened.
+  void Next();
+  void MakeReady(int thread);
+  void OpenBarrier(int barrier);
+  [[noreturn]] void ReportStuck();
+
+  [[noreturn]] void Fail(int thread, int line, std::string_view message);
+  std::string ThreadName(int thread) const;
+
+  // In the name of `thread`.
+  void Check(int thread, const TlPlace& place, int bytes, int access, const void* data);
+  void CheckAligned(int thread, const TlPlace& place, int bytes);
+  void Shared(const TlPlace& place, int bytes, int access, const void* data);
+  void SharedVector(const TlPlace& place, int bytes, int access, const void* data);
+  void Barrier(int group, int line);
+  void AsyncMove(const TlPlace& to, const void* from, int bytes);
+  void AsyncWait(int pending);
+  void Land(Flight& flight);
+  void LandSome();
+
+  // Joins the instruction that this thread's warp gathers for.
+  WarpOp& Join(WarpOp::Kind kind, int line, int detail);
+  // Waits for the other lanes; the last one runs the instruction for all.
+  void Meet(WarpOp& op);
+  void RunWarpOp(WarpOp& op, int warp);
+  void LoadMatrices(WarpOp& op, int warp);
+
+  TlApi api_ = {};
+  std::vector<unsigned char> arena_storage_;
+  Stacks stacks_;
+  Context scheduler_;
+  std::vector<Thread> threads_;
+  std::vector<int> ready_;
+  std::vector<int> waiting_;  // threads at each barrier
+  std::vector<WarpOp> warps_;
+  Shadow shadow_;
+  BankLog banks_;
+  int done_ = 0;
+  int until_switch_ = 0;
+
+  TlBody* body_ = nullptr;
+  LaunchShape shape_ = {};
+  int group_size_ = 1;
+  void** params_ = nullptr;
+  const TlExtent* extents_ = nullptr;
+  EmulateOptions options_;
+  uint64_t random_ = 1;
+  std::string error_;
+};
+
+}  // namespace tl::emulate
+
+#endif  // TILEJIT_BACKENDS_EMULATE_MACHINE_H_

@@ -1,0 +1,314 @@
+// The emulator notices what it is there for. Small kernels by hand, one fault each.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "backends/c_family/prelude.h"
+#include "backends/emulate/emulate.h"
+#include "backends/emulate/mma.h"
+#include "base/dtype.h"
+
+namespace tl {
+namespace {
+
+using ::testing::AnyOf;
+using ::testing::HasSubstr;
+
+constexpr int kThreads = 64, kElements = 1024;
+
+// A kernel of 64 threads in two groups over a tile s0 and a tensor a0, of 1024 ints each. The body
+// begins in line 9 of the source.
+Generated Kernel(std::string_view body) {
+  Generated g;
+  g.source = absl::StrCat("// a prelude\n", kProgramMark,
+                          "extern \"C\" __global__ void tl_kernel_0(TL_GLOBAL(int) a0) {\n"
+                          "  extern __shared__ __align__(1024) unsigned char arena[];\n"
+                          "  TL_SHARED(int, s0, 0, 1024);\n"
+                          "  const int thread = (int)threadIdx.x;\n"
+                          "  const int group = thread / 32;\n"
+                          "  TL_LOCAL(int, l0, 8);\n",
+                          body, "\n}\n");
+  g.entries = {
+      {.symbol = "tl_kernel_0", .threads = kThreads, .groups = 2, .shared_bytes = 4 * kElements}};
+  return g;
+}
+
+class EmulatorTest : public ::testing::Test {
+ protected:
+  EmulatorTest() : data_(kElements + 8) {
+    first_ = data_.data();
+    while (reinterpret_cast<uintptr_t>(first_) % 16 != 0) ++first_;
+    for (int i = 0; i < kElements; ++i) first_[i] = i;
+  }
+
+  Status Run(std::string_view body, const EmulateOptions& options = {}) {
+    auto program = EmulatedProgram::Build(Kernel(body), TL_HOST_COMPILER);
+    if (!program.ok()) return absl::InternalError(DetailOf(program.status()).log);
+    void* params[] = {&first_};
+    return (*program)->Run(0, 1, params, options, {{"a0", first_, 4 * kElements}}, &stats_);
+  }
+  // The message of every order of threads.
+  void ExpectFault(std::string_view body, std::string_view message) {
+    auto program = EmulatedProgram::Build(Kernel(body), TL_HOST_COMPILER);
+    ASSERT_TRUE(program.ok()) << DetailOf(program.status()).log;
+    void* params[] = {&first_};
+    for (Arrival arrival : {Arrival::kRandom, Arrival::kEager, Arrival::kLazy}) {
+      for (uint64_t seed = 1; seed <= 4; ++seed) {
+        const Status s = (*program)->Run(0, 1, params, {.seed = seed, .arrival = arrival},
+                                         {{"a0", first_, 4 * kElements}});
+        EXPECT_THAT(std::string(s.message()), HasSubstr(message)) << body;
+        EXPECT_THAT(std::string(s.message()), HasSubstr("tl_kernel_0, line "));
+      }
+    }
+  }
+  void ExpectRuns(std::string_view body) {
+    auto program = EmulatedProgram::Build(Kernel(body), TL_HOST_COMPILER);
+    ASSERT_TRUE(program.ok()) << DetailOf(program.status()).log;
+    void* params[] = {&first_};
+    for (Arrival arrival : {Arrival::kRandom, Arrival::kEager, Arrival::kLazy}) {
+      for (uint64_t seed = 1; seed <= 4; ++seed) {
+        const Status s =
+            (*program)->Run(0, 1, params, {.seed = seed, .arrival = arrival, .switch_every = 3},
+                            {{"a0", first_, 4 * kElements}});
+        EXPECT_TRUE(s.ok()) << s << body;
+      }
+    }
+  }
+
+  std::vector<int> data_;
+  int* first_;
+  EmulateStats stats_;
+};
+
+TEST_F(EmulatorTest, BarriersMakeOrder) {
+  ExpectRuns("s0[thread] = thread; __syncthreads(); a0[thread] = s0[63 - thread];");
+  for (int i = 0; i < kThreads; ++i) EXPECT_EQ(first_[i], 63 - i);
+  ExpectRuns(
+      "s0[thread] = thread; tl_group_barrier(group, 32); a0[thread] = s0[thread ^ 31];\n"
+      "tl_group_barrier(group, 32); s0[thread ^ 1] = 0; __syncthreads(); a0[thread] += s0[thread ^ "
+      "33];");
+}
+
+TEST_F(EmulatorTest, RacesNameBothPlaces) {
+  ExpectFault("s0[thread] = thread;\na0[thread] = s0[63 - thread];", "no barrier lies between");
+  // Reads before a write.
+  ExpectFault("s0[thread] = 1; __syncthreads(); a0[thread] = s0[63 - thread]; s0[thread] = 2;",
+              "no barrier lies between");
+  ExpectFault("s0[thread / 2] = thread;", "no barrier lies between");
+  // A group's barrier orders that group only.
+  ExpectFault("s0[thread] = 1; tl_group_barrier(group, 32); a0[thread] = s0[63 - thread];",
+              "no barrier lies between");
+  ExpectFault("a0[thread] = s0[5]; tl_group_barrier(group, 32); if (thread == 0) s0[5] = 1;",
+              "no barrier lies between");
+  const Status s = Run("if (thread == 0) s0[7] = thread;\nif (thread == 40) a0[0] = s0[7];",
+                       {.switch_every = 0});
+  EXPECT_THAT(
+      std::string(s.message()),
+      AnyOf(HasSubstr("tl_kernel_0, line 10, block 0, thread 40: reading 4 bytes from s0[7] "
+                      "on: thread 0 wrote there (line 9) and no barrier lies between"),
+            HasSubstr("tl_kernel_0, line 9, block 0, thread 0: writing 4 bytes from s0[7] "
+                      "on: thread 40 read there (line 10) and no barrier lies between")));
+}
+
+TEST_F(EmulatorTest, ReplicasMayStoreTheSame) {
+  ExpectRuns("s0[thread / 2] = thread / 2;");
+  ExpectFault("if (thread == 1) s0[0] = 0;\nif (thread == 0) s0[0] = 0;", "no barrier");
+}
+
+TEST_F(EmulatorTest, BytesBesideEachOtherAreNoRace) {
+  ExpectRuns("TL_SHARED(unsigned char, s1, 0, 4096); s1[thread] = thread;");
+}
+
+TEST_F(EmulatorTest, BarriersThatNotAllReach) {
+  ExpectFault("if (thread < 16) __syncthreads();", "barrier is not reached by all");
+  ExpectFault("if (thread % 2) {\n__syncthreads();\n} else {\n__syncthreads();\n}",
+              "different barriers");
+}
+
+TEST_F(EmulatorTest, OutOfBounds) {
+  ExpectFault("s0[thread + 961] = 1;", "outside of its 1024 elements");
+  ExpectFault("a0[0] = s0[-1 - thread];", "outside of its 1024 elements");
+  ExpectFault("a0[thread + 961] = 1;", "element 1024 of a0 on are outside of the tensor");
+  ExpectFault("l0[0] = a0[-1];", "outside of the tensor");
+  ExpectFault("l0[thread] = 1;", "array of 8 registers");
+  ExpectFault("tl_move<16>(&a0[1022], &l0[0]);", "16 bytes from element 1022 of a0");
+  ExpectFault("tl_move<16>(&s0[1024], &l0[0]);", "16 bytes from s0[1024]");
+  ExpectFault("tl_load_matrix<4, false>(&l0[0], &s0[1020 + 4 * thread]);", "outside of the tile");
+}
+
+TEST_F(EmulatorTest, Misaligned) {
+  ExpectFault("tl_move<16>(&l0[0], &a0[2]);", "misaligned");
+  ExpectFault("tl_move<8>(&s0[1], &l0[0]);", "misaligned");
+  ExpectFault("tl_move<16>(&a0[0], &l0[2]);", "misaligned");
+  ExpectFault("tl_async_move<16>(&s0[thread * 4 + 2], &a0[0], true);", "misaligned");
+  ExpectFault("tl_load_matrix<1, false>(&l0[0], &s0[thread]);", "misaligned");
+}
+
+TEST_F(EmulatorTest, NothingStartsAsZero) {
+  ASSERT_TRUE(Run("a0[thread] = s0[thread] + 1; a0[thread + 64] = l0[2] + 1;").ok());
+  EXPECT_EQ(first_[3], 0);
+  EXPECT_EQ(first_[67], 0);
+}
+
+TEST_F(EmulatorTest, AsynchronousCopies) {
+  const std::string start = "tl_async_move<16>(&s0[thread * 4], &a0[thread * 4], thread != 5);";
+  ExpectRuns(start +
+             "tl_async_commit(); tl_async_wait<0>(); __syncthreads();"
+             "l0[0] = s0[255 - thread]; __syncthreads(); a0[thread] = l0[0];");
+  EXPECT_EQ(first_[0], 255);
+  ExpectRuns(start + "tl_async_commit(); tl_async_wait<0>(); a0[thread] = s0[thread * 4];");
+  EXPECT_EQ(first_[5], 0);
+  // No wait, a wait for less, no commit; a wait without a barrier.
+  const std::string rest = "__syncthreads(); a0[thread] = s0[255 - thread];";
+  const std::string flying = "may be under way";
+  ExpectFault(start + "tl_async_commit();" + rest, flying);
+  ExpectFault(start + "tl_async_commit(); tl_async_wait<1>();" + rest, flying);
+  ExpectFault(start + "tl_async_wait<0>();" + rest, flying);
+  ExpectFault(start + "tl_async_commit();" + "a0[thread] = s0[thread * 4];", flying);
+  ExpectFault(start + "tl_async_commit(); tl_async_wait<0>(); a0[thread] = s0[255 - thread];", "");
+  ExpectRuns(start + "tl_async_commit(); tl_async_commit(); tl_async_wait<1>();" + rest);
+  // Overwritten on the way, or where somebody still reads.
+  ExpectFault(start + "s0[thread * 4] = 1;", flying);
+  ExpectFault(start + start, flying);
+  ExpectFault("s0[thread] = 1; __syncthreads(); a0[thread] = s0[63 - thread];" + start, "");
+  // Bounds of the source matter only where it is read.
+  ExpectRuns("tl_async_move<4>(&s0[thread], &a0[thread + 1000], thread < 24);");
+  ExpectFault("tl_async_move<4>(&s0[thread], &a0[thread + 1000], thread < 25);",
+              "element 1024 of a0");
+}
+
+TEST_F(EmulatorTest, ArrivalsDiffer) {
+  // What a copy reads is read when it arrives.
+  const std::string body =
+      "if (thread == 0) {\ntl_async_move<4>(&s0[0], &a0[0], true);\na0[0] = 100;\n"
+      "tl_async_commit(); tl_async_wait<0>();\na0[1] = s0[0];\n}";
+  first_[0] = 7;
+  ASSERT_TRUE(Run(body, {.arrival = Arrival::kEager}).ok());
+  EXPECT_EQ(first_[1], 7);
+  ASSERT_TRUE(Run(body, {.arrival = Arrival::kLazy}).ok());
+  EXPECT_EQ(first_[1], 100);
+}
+
+TEST_F(EmulatorTest, WarpInstructionsNeedAllLanes) {
+  ExpectFault("if (thread != 7) l0[0] = tl_lane_xor(thread, 1);",
+              "not reached by all of its lanes");
+  ExpectFault(
+      "if (thread == 7) {\nl0[0] = tl_lane_xor(thread, 1);\n} else {\n"
+      "l0[0] = tl_lane_xor(thread, 1);\n}",
+      "different instructions");
+  ExpectFault("if (thread == 7) __syncthreads();\nl0[0] = tl_lane_xor(thread, 1);",
+              "waits at the barrier of line 9");
+}
+
+TEST_F(EmulatorTest, LaneExchange) {
+  ExpectRuns(
+      "a0[thread] = tl_lane_xor(thread, 5);\n"
+      "a0[thread + 64] = (int)tl_lane_xor((double)thread, 16);\n"
+      "a0[thread + 128] = tl_lane_xor(thread % 2 == 0, 1);\n"
+      "a0[thread + 192] = (int)(tl_lane_xor((long long)thread << 40, 2) >> 40);");
+  for (int t = 0; t < kThreads; ++t) {
+    EXPECT_EQ(first_[t], t ^ 5);
+    EXPECT_EQ(first_[t + 64], t ^ 16);
+    EXPECT_EQ(first_[t + 128], t % 2);
+    EXPECT_EQ(first_[t + 192], t ^ 2);
+  }
+}
+
+// Rows of 16 bytes: shorts 8 r + c.
+TEST_F(EmulatorTest, MatrixLoads) {
+  const std::string fill =
+      "TL_SHARED(short, s1, 0, 2048);\n"
+      "for (int i = thread; i < 2048; i += 64) s1[i] = i;\n__syncthreads();\n";
+  ExpectRuns(fill +
+             "if (group == 0) { tl_load_matrix<4, false>(&l0[0], &s1[thread * 8]);\n"
+             "tl_load_matrix<2, true>(&l0[4], &s1[thread < 16 ? thread * 8 : -100]); }\n"
+             "if (group == 0) for (int i = 0; i < 8; ++i) a0[thread * 8 + i] = l0[i];");
+  for (int lane = 0; lane < 32; ++lane) {
+    for (int m = 0; m < 4; ++m) {
+      const int at = 64 * m + lane / 4 * 8 + lane % 4 * 2;
+      EXPECT_EQ(first_[lane * 8 + m], at | (at + 1) << 16);
+    }
+    for (int m = 0; m < 2; ++m) {
+      const int at = 64 * m + lane % 4 * 16 + lane / 4;
+      EXPECT_EQ(first_[lane * 8 + 4 + m], at | (at + 8) << 16);
+    }
+  }
+}
+
+TEST_F(EmulatorTest, BankConflictsAreCounted) {
+  const auto run = [&](std::string_view body) {
+    stats_ = {};
+    const Status s = Run(body);
+    EXPECT_TRUE(s.ok()) << s;
+    return stats_;
+  };
+  // Rows of 64 bytes: eight of them start in two banks.
+  EmulateStats s = run("tl_load_matrix<1, false>(&l0[0], &s0[thread % 8 * 16]);");
+  EXPECT_EQ(s.matrix_loads.accesses, 2);
+  EXPECT_EQ(s.matrix_loads.extra, 6);
+  s = run("tl_load_matrix<1, false>(&l0[0], &s0[thread % 8 * 4]);");
+  EXPECT_EQ(s.matrix_loads.extra, 0);
+  s = run("for (int i = 0; i < 3; ++i) tl_move<16>(&l0[0], &s0[thread * 4]);");
+  EXPECT_EQ(s.vector_reads.accesses, 6);
+  EXPECT_EQ(s.vector_reads.extra, 0);
+  s = run("tl_move<16>(&s0[thread % 32 * 32 + group * 4], &l0[0]);");
+  EXPECT_EQ(s.vector_writes.accesses, 2);
+  EXPECT_EQ(s.vector_writes.extra, 2 * 4 * 7);
+  s = run("tl_async_move<4>(&s0[thread * 2], &a0[thread], true);");
+  EXPECT_EQ(s.async_writes.accesses, 2);
+  EXPECT_EQ(s.async_writes.extra, 2);
+}
+
+TEST_F(EmulatorTest, AtomicsAndGroups) {
+  first_[0] = 0;
+  ExpectRuns("tl_atomic_add(&a0[1], 1); tl_atomic_max(&a0[0], thread);");
+  EXPECT_EQ(first_[0], 63);
+}
+
+// ---- matrix instructions: small integers, so that every format is exact ----
+
+double Element(int which, int row, int col) { return (which * 5 + row * 3 + col * 7) % 9 - 2; }
+
+TEST(EmulatedMma, ProductsOfWholeMatrices) {
+  for (int number = 0; number < emulate::kNumAtoms; ++number) {
+    const MatrixAtom& atom = emulate::AtomNumber(number);
+    SCOPED_TRACE(atom.name);
+    const bool is_unsigned = atom.a == DType::kU8 || atom.b == DType::kU8;
+    const auto value = [&](int which, int row, int col) {
+      return is_unsigned ? Element(which, row, col) + 2 : Element(which, row, col);
+    };
+    alignas(16) uint8_t a[32][64], b[32][64], c[32][64];
+    void* cs[32];
+    const void *as[32], *bs[32];
+    for (int lane = 0; lane < 32; ++lane) {
+      as[lane] = a[lane], bs[lane] = b[lane], cs[lane] = c[lane];
+      for (int i = 0; i < emulate::ElementsA(atom); ++i) {
+        const emulate::Position p = emulate::PlaceInA(atom, lane, i);
+        StoreElement(atom.a, a[lane] + i * SizeOf(atom.a), value(0, p.row, p.col));
+      }
+      for (int i = 0; i < emulate::ElementsB(atom); ++i) {
+        const emulate::Position p = emulate::PlaceInB(atom, lane, i);
+        StoreElement(atom.b, b[lane] + i * SizeOf(atom.b), value(1, p.row, p.col));
+      }
+      for (int i = 0; i < emulate::ElementsC(atom); ++i) {
+        StoreElement(atom.c, c[lane] + i * SizeOf(atom.c), i);
+      }
+    }
+    emulate::Mma(atom, cs, as, bs);
+    for (int lane = 0; lane < 32; ++lane) {
+      for (int i = 0; i < emulate::ElementsC(atom); ++i) {
+        const emulate::Position p = emulate::PlaceInC(atom, lane, i);
+        double sum = i;
+        for (int k = 0; k < atom.k; ++k) sum += value(0, p.row, k) * value(1, k, p.col);
+        EXPECT_EQ(LoadElement(atom.c, c[lane] + i * SizeOf(atom.c)), sum) << lane << " " << i;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tl
