@@ -2,8 +2,6 @@
 #include <unistd.h>
 
 #include <cstdio>
-#include <fstream>
-#include <iostream>
 #include <map>
 #include <memory>
 #include <string>
@@ -72,18 +70,13 @@ std::string TextFor(tl_kernel* kernel, const std::string& name) {
   return KernelText(kernel, emit.text);
 }
 
-void Write(const std::string& text, const Options& options) {
-  if (!options.output.empty() && options.output != "-") {
-    std::ofstream out(options.output, std::ios::binary);
-    out << text << std::flush;
-    if (!out) throw UsageError("cannot write '" + options.output + "'");
-    return;
-  }
-  if (options.emit == "binary" && isatty(STDOUT_FILENO))
+void Write(std::string text, const Options& options) {
+  const bool to_stdout = options.output.empty() || options.output == "-";
+  const bool binary = options.emit == "binary";
+  if (to_stdout && binary && isatty(STDOUT_FILENO))
     throw UsageError("a binary on a terminal is of no use: give -o FILE");
-  std::cout << text;
-  if (options.emit != "binary" && (text.empty() || text.back() != '\n')) std::cout << "\n";
-  std::cout << std::flush;
+  if (to_stdout && !binary && (text.empty() || text.back() != '\n')) text += "\n";
+  WriteText(text, options.output);
 }
 
 int Run(Program& program, const Options& options) {

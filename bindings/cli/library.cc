@@ -1,6 +1,8 @@
 #include "library.h"
 
 #include <cstdio>
+#include <fstream>
+#include <iostream>
 
 namespace cli {
 namespace {
@@ -48,6 +50,16 @@ std::string KernelText(tl_kernel* kernel, tl_text what) {
   size_t size = 0;
   Check(tl_kernel_text(kernel, what, &data, &size));
   return std::string(data, size);
+}
+
+void WriteText(const std::string& text, const std::string& path) {
+  if (path.empty() || path == "-") {
+    std::cout << text << std::flush;
+    return;
+  }
+  std::ofstream out(path, std::ios::binary);
+  out << text << std::flush;
+  if (!out) throw UsageError("cannot write '" + path + "'");
 }
 
 }  // namespace cli

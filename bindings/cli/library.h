@@ -50,6 +50,9 @@ int32_t DeviceCount(tl_context* context);
 // The text `what` of a kernel, which may be binary.
 std::string KernelText(tl_kernel* kernel, tl_text what);
 
+// To a file, or to standard output where `path` is empty or "-".
+void WriteText(const std::string& text, const std::string& path);
+
 // A struct of tl.h with its size filled in.
 template <typename T>
 T Sized() {

@@ -65,6 +65,7 @@ int Main(int argc, char** argv) {
   AddCheck(app, session);
   AddBench(app, session);
   AddCache(app, session);
+  AddLayout(app, session);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -528,6 +528,17 @@ TL_API tl_status tl_tune(tl_context* context, const tl_tune_options* options, tl
 TL_API tl_status tl_seal(tl_context* context);
 /* Compiles everything in a plan (TOML text) into the cache. */
 TL_API tl_status tl_warm(tl_context* context, const char* plan, size_t plan_size);
+
+/* A picture of a layout (docs/layouts.md) as SVG text: who owns which element of a tile, in which
+ * bank of shared memory each lies. The name is fields with colons between them:
+ *     mma_a mma_b mma_c ldmatrix_a ldmatrix_b wgmma_a, each with an optional :DTYPE (bf16)
+ *     wgmma_c:COLS  mfma_c:ROWS  rdna_c
+ *     tiled_a:ROWSxDEPTH:WARPSxWARPS[:DTYPE]  tiled_c:ROWSxCOLS:WARPSxWARPS[:DTYPE]
+ *     blocked:ROWSxCOLS[:DTYPE[:WARPS[:GROUPS]]]  (f32, 4, 1)
+ *     shared:ROWSxCOLS[:DTYPE]  plain:ROWSxCOLS[:DTYPE]  (bf16; with and without swizzle)
+ * *data stays valid until the thread's next call of this function; *size excludes the NUL that
+ * follows it. TL_INVALID_ARGUMENT says what is wrong with a name. (0.1) */
+TL_API tl_status tl_layout_svg(const char* name, const char** data, size_t* size);
 #endif /* TL_EXPERIMENTAL */
 
 #ifdef __cplusplus

@@ -2,10 +2,10 @@
 // eight rows of one column of chunks fall into different banks.
 //
 // Shared memory has 32 banks of 4 bytes, 128 bytes in all, so eight chunks. `ldmatrix` and 16-byte
-// accesses read eight chunks at a time; they are free of conflicts when the chunks' positions modulo
-// 8 differ. In a tile of 64-byte rows (4 chunks), the rows 0, 2, 4, 6 start in the same bank. With
-// bits = 2 and row_shift = 1, chunk c of row r lies at c ^ ((r >> 1) & 3): rows 0, 2, 4, 6 now put
-// their chunk 0 at 0, 1, 2, 3.
+// accesses read eight chunks at a time; they are free of conflicts when the chunks' positions
+// modulo 8 differ. In a tile of 64-byte rows (4 chunks), the rows 0, 2, 4, 6 start in the same
+// bank. With bits = 2 and row_shift = 1, chunk c of row r lies at c ^ ((r >> 1) & 3): rows 0, 2, 4,
+// 6 now put their chunk 0 at 0, 1, 2, 3.
 #ifndef TILEJIT_LAYOUT_SHARED_LAYOUT_H_
 #define TILEJIT_LAYOUT_SHARED_LAYOUT_H_
 

@@ -1,6 +1,7 @@
 // Structs of other sizes than ours, pointers that are NULL, numbers that are none.
 #include <cstddef>
 #include <cstring>
+#include <string>
 
 #define TL_EXPERIMENTAL
 #include "tests/abi/abi_testing.h"
@@ -162,6 +163,20 @@ TEST(Structs, NullEverywhere) {
   EXPECT_EQ(tl_tune(nullptr, nullptr, nullptr), TL_UNIMPLEMENTED);
   EXPECT_EQ(tl_seal(nullptr), TL_UNIMPLEMENTED);
   EXPECT_EQ(tl_warm(nullptr, nullptr, 0), TL_UNIMPLEMENTED);
+}
+
+TEST(Structs, LayoutPictures) {
+  const char* data = "";
+  size_t size = 1;
+  EXPECT_EQ(tl_layout_svg(nullptr, &data, &size), TL_INVALID_ARGUMENT);
+  EXPECT_EQ(data, nullptr);
+  EXPECT_EQ(size, 0u);
+  EXPECT_EQ(tl_layout_svg("mma_c", nullptr, &size), TL_INVALID_ARGUMENT);
+  EXPECT_EQ(tl_layout_svg("mma_c", &data, nullptr), TL_INVALID_ARGUMENT);
+  EXPECT_EQ(tl_layout_svg("mma_q", &data, &size), TL_INVALID_ARGUMENT);
+  ASSERT_EQ(tl_layout_svg("mma_c", &data, &size), TL_OK);
+  EXPECT_EQ(std::string(data).size(), size);
+  EXPECT_EQ(std::string(data).rfind("<svg ", 0), 0u);
 }
 
 TEST(Structs, NumbersOutOfRange) {

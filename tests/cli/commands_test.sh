@@ -39,7 +39,7 @@ printf '  launch n in N {\n\tcopy Z[n] -> Y[n]\n  }\n}\n' >>bad.tl
 # Help, with examples, for every command.
 expect 0 'Exit code' --help
 expect 0 '^tl [0-9]+\.' --version
-for command in devices families compile check bench cache 'cache stats'; do
+for command in devices families compile check bench cache 'cache stats' layout; do
   expect 0 'Examples:' $command --help
 done
 
@@ -85,6 +85,25 @@ expect 0 '"pass": true' check good.tl --backend reference --dim N=1000 --json
 for n in 0 1 129; do
   expect 0 'PASS' check gemm --backend reference -p M=$n -p N=72 --dim K=40 --seed 3
 done
+
+# Pictures of layouts.
+expect 0 '^</svg>' layout mma_c
+expect 0 'mma_c: 16x8 lane .32,2. slot .2,1. .2,64.<' layout mma_c
+expect 0 '^</svg>' layout blocked:128x64:bf16:8
+expect 0 'ldmatrix takes 0 extra passes, plain rows 3' layout shared:64x32:bf16
+expect 0 '' layout wgmma_c:96 -o picture.svg
+python3 -c 'import sys, xml.dom.minidom as m; m.parse("picture.svg")' ||
+  { failures=$((failures + 1)); echo 'picture.svg is no XML'; }
+expect 2 'NAME is required' layout
+expect 2 "INVALID_ARGUMENT: there is no layout 'mma_x'; did you mean 'mma_." layout mma_x
+expect 2 'for example mma_c, blocked:128x64:bf16:8' layout picture
+expect 2 "'128' is no tile: expected ROWSxCOLS .* the form is blocked:ROWSxCOLS" layout blocked:128
+expect 2 "'q' is no dtype" layout mma_c:q
+expect 2 "one field too many; the form is mma_c" layout mma_c:bf16:3
+expect 2 'the tile is missing' layout shared
+expect 2 'too large to draw' layout blocked:512x512
+expect 2 'multiples of 8' layout wgmma_c:12
+expect 2 'cannot write' layout mma_c -o no/such/dir.svg
 
 if "$TL" devices | grep -q ' cpu '; then
   expect 0 'PASS' check gemm --backend cpu -p M=129 -p N=72 -p K=40

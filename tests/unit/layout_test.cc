@@ -4,6 +4,7 @@
 
 #include "layout/matrix_fragments.h"
 #include "layout/shared_layout.h"
+#include "layout/svg.h"
 #include "tests/unit/layout_testing.h"
 
 namespace tl {
@@ -444,6 +445,41 @@ TEST(SharedLayout, SwizzleLeavesNoConflicts) {
       ASSERT_EQ(BankConflicts(offsets, 16), 0) << row_bytes;
     }
   }
+}
+
+// -- Pictures
+
+int64_t Count(const std::string& text, std::string_view part) {
+  int64_t count = 0;
+  for (size_t at = 0; (at = text.find(part, at)) != std::string::npos; ++at) ++count;
+  return count;
+}
+
+TEST(LayoutSvg, BoxesAreRunsOfOneThread) {
+  const std::string svg = FragmentSvg(AtomC(kMma16), "mma_c");
+  EXPECT_THAT(svg, ::testing::HasSubstr("mma_c: 16x8 lane {32,2} slot {2,1} {2,64}"));
+  EXPECT_THAT(svg, ::testing::HasSubstr(">13.2-3</text>"));
+  EXPECT_EQ(Count(svg, "M"), 64);      // pairs
+  EXPECT_EQ(Count(svg, "<path"), 32);  // lanes
+  // 16 columns of padding, and what nobody holds.
+  const FragmentLayout odd({1, 3}, {1, 6}, {{}, {}, {{2, 1}}, {{2, 2}}});
+  const std::string grey = FragmentSvg(odd, "a<b>&c");
+  EXPECT_THAT(grey, ::testing::HasSubstr("a&lt;b&gt;&amp;c"));
+  EXPECT_EQ(Count(grey, "#eeeeee"), 1);
+  EXPECT_EQ(Count(grey, "#ffffff"), 1);
+  // Many boxes: colours only.
+  EXPECT_EQ(Count(FragmentSvg(BlockedLayout({64, 64}, 4, 8, 32), "x"), ">0.0-3<"), 8);
+  EXPECT_EQ(Count(FragmentSvg(BlockedLayout({256, 64}, 4, 8, 32), "x"), ">0.0-3<"), 0);
+}
+
+TEST(LayoutSvg, Banks) {
+  const std::string svg = SharedSvg(8, 32, 2, SwizzleFor(64), "t");
+  EXPECT_THAT(svg, ::testing::HasSubstr("chunk ^= row / 2 mod 4"));
+  EXPECT_THAT(svg, ::testing::HasSubstr("ldmatrix takes 0 extra passes, plain rows 3"));
+  EXPECT_EQ(Count(svg, ">28-31</text>"), 4);  // eight groups of banks, 32 chunks
+  const std::string plain = SharedSvg(2, 3, 8, {}, "t");
+  EXPECT_EQ(Count(plain, ">10-11</text>"), 1);
+  EXPECT_EQ(Count(plain, "ldmatrix"), 0);
 }
 
 }  // namespace
