@@ -249,14 +249,19 @@ void GemmByAtoms(Lowering& l, const Gemm& g) {
     if (steps % n == 0) inner = n;
   }
   const auto part = [&](const ExprRef& first) {
-    load(first, MakeInt(0));
-    l.Slots("step", inner, [&](const ExprRef& s) {
+    const auto one = [&](const ExprRef& s) {
       const ExprRef next = Add(s, MakeInt(1));
       l.EmitIf(Less(next, MakeInt(inner)), [&] { load(Add(first, next), Mod(next, 2)); });
       multiply(Add(first, s), Mod(s, 2));
-    });
+    };
+    load(first, MakeInt(0));
+    if (!l.has_deferred() || inner < 2) return l.Slots("step", inner, one);
+    one(MakeInt(0));
+    l.EmitDeferred();
+    l.Slots("step", inner - 1, [&](const ExprRef& s) { one(Add(s, MakeInt(1))); });
   };
   if (inner == steps) return part(MakeInt(0));
+  l.EmitDeferred();
   const auto chunk = [&](const ExprRef& p) { part(l.Named("step", Mul(p, MakeInt(inner)))); };
   // Registers that are ready are found by number: the loop has to be unrolled.
   if (ready) return l.Slots("part", steps / inner, chunk);

@@ -1,5 +1,6 @@
 #include "passes/lower_tiles.h"
 
+#include <cstdint>
 #include <string>
 #include <utility>
 
@@ -74,15 +75,52 @@ class LaunchLowering {
       ExprRef index = last ? rest : MakeBinary(BinaryOp::kMod, rest, axis.extent);
       if (!last) rest = MakeBinary(BinaryOp::kDiv, rest, axis.extent);
       l_.intervals().SetLoop(module_, axis.var, MakeInt(0), axis.extent);
+      l_.SetLimit(axis.var, axis.extent);
       l_.Emit(Let{axis.var, std::move(index)});
     }
   }
 
   void LowerBlock(const Block& block) {
-    for (const StmtRef& s : block) {
-      l_.At(*s);
-      LowerStmt(s);
+    const EarlyCopies copies = FindEarlyCopies(block);
+    for (size_t i = 0; i < block.size(); ++i) {
+      if (i == copies.begin && i < copies.end) {
+        l_.Defer([&] { LowerRange(block, copies.begin, copies.end); });
+        i = copies.end;
+      }
+      LowerRange(block, i, i + 1);
+      if (i == copies.product) l_.EmitDeferred();
     }
+  }
+
+  void LowerRange(const Block& block, size_t begin, size_t end) {
+    for (size_t i = begin; i < end; ++i) {
+      l_.At(*block[i]);
+      LowerStmt(block[i]);
+    }
+  }
+
+  // In the body of a planned loop: the statements [begin, end) behind the barrier that issue the
+  // copies of a later iteration, and the product that they may move into.
+  struct EarlyCopies {
+    size_t begin = 0, end = 0, product = SIZE_MAX;
+  };
+  EarlyCopies FindEarlyCopies(const Block& block) const {
+    const auto find = [&](auto is, size_t from) {
+      while (from < block.size() && !is(block[from])) ++from;
+      return from;
+    };
+    const size_t wait = find([](const StmtRef& s) { return As<AsyncWait>(s) != nullptr; }, 0);
+    const size_t commit =
+        find([](const StmtRef& s) { return As<AsyncCommit>(s) != nullptr; }, wait);
+    EarlyCopies found{wait + 2, commit + 1};
+    if (commit == block.size() || !As<Barrier>(block[wait + 1])) return {};
+    // The step of the slot that is filled.
+    while (found.end < block.size() && As<Assign>(block[found.end])) ++found.end;
+    // What runs in between must not count groups of copies itself.
+    const auto stops = [](const StmtRef& s) { return As<Gemm>(s) || As<For>(s) || As<If>(s); };
+    found.product = find(stops, found.end);
+    const bool product = found.product < block.size() && As<Gemm>(block[found.product]);
+    return product ? found : EarlyCopies{};
   }
 
   void LowerStmt(const StmtRef& s) {

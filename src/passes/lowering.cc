@@ -284,6 +284,9 @@ ExprRef Lowering::Inside(BufferId tensor, const Coords& index, int skip) const {
     if (i.lo < 0) {
       inside = And(std::move(inside), MakeBinary(BinaryOp::kGe, index[d], MakeInt(0)));
     }
+    const VarRef* ref = As<VarRef>(index[d]);
+    const auto limit = ref ? limits_.find(ref->var) : limits_.end();
+    if (limit != limits_.end() && Equal(limit->second, b.shape[d])) continue;
     if (i.hi == Interval::kMax || i.hi >= intervals_.Of(m_, b.shape[d]).lo) {
       inside = And(std::move(inside), Less(index[d], b.shape[d]));
     }

@@ -8,6 +8,7 @@
 #ifndef TILEJIT_PASSES_LOWERING_H_
 #define TILEJIT_PASSES_LOWERING_H_
 
+#include <functional>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -59,6 +60,14 @@ class Lowering {
   // Threads that a team will have, roughly; for choosing how finely to cut work.
   int64_t team_size() const;
   Intervals& intervals() { return intervals_; }
+
+  // Asynchronous copies of a planned loop are issued in the middle of the loop's first product:
+  // there other warps keep the matrix units busy.
+  void Defer(std::function<void()> emit) { deferred_ = std::move(emit); }
+  bool has_deferred() const { return deferred_ != nullptr; }
+  void EmitDeferred() {
+    if (const std::function<void()> emit = std::exchange(deferred_, nullptr)) emit();
+  }
 
   // Statements made from now on carry the place of `s`.
   void At(const Stmt& s) { span_ = s.span, id_ = s.id; }
@@ -142,6 +151,9 @@ class Lowering {
   // What changes memory, in such a loop.
   void EmitOnce(absl::FunctionRef<void()> body);
 
+  // `var` < `limit`, always.
+  void SetLimit(VarId var, ExprRef limit) { limits_[var] = std::move(limit); }
+
   // A number that divides every value of `e`.
   int64_t DivisorOf(const ExprRef& e) const;
 
@@ -194,6 +206,7 @@ class Lowering {
   Intervals intervals_;
   absl::flat_hash_set<BufferId> private_;
 
+  std::function<void()> deferred_;
   ExprRef lane_, warp_;
   // The `parallel` in registers that is in force.
   struct Mapped {
@@ -203,6 +216,7 @@ class Lowering {
   };
   Mapped mapped_;
   absl::flat_hash_map<VarId, int64_t> divisors_;  // of names
+  absl::flat_hash_map<VarId, ExprRef> limits_;
 };
 
 // Copies with a fragment in registers on one side or both; false: there is none.

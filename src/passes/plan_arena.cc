@@ -79,8 +79,7 @@ class Liveness {
         if (const Load* load = As<Load>(node)) Use(load->buffer, used);
       });
     });
-    if (const Store* store = As<Store>(s)) Use(store->buffer, used);
-    if (const AtomicElement* atomic = As<AtomicElement>(s)) Use(atomic->buffer, used);
+    VisitAccesses(*s, [&](BufferId id, const ExprRef&, bool) { Use(id, used); });
     if (const ChannelAcquire* acquire = As<ChannelAcquire>(s)) Use(acquire->channel, used);
     if (const ChannelRelease* release = As<ChannelRelease>(s)) Use(release->channel, used);
     VisitBlocks(*s, [&](const Block& b) {

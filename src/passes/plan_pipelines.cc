@@ -188,7 +188,7 @@ class LoopRewriter {
 
   VarId NewCounter(std::string_view name, int start) {
     const VarId v = m_.AddVar(std::string(name), ScalarType::kInt, VarRole::kMutable, stmt_->span);
-    m_.vars[v].dtype = DType::kI32;
+    m_.vars[v].dtype = DType::kU8;  // a slot: known to be small, so that addresses stay short
     out_.push_back(MakeStmt(Assign{v, MakeInt(start)}));
     return v;
   }

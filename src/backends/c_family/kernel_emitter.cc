@@ -25,6 +25,11 @@ bool Stable(const Module& module, const ExprRef& e) {
   return v != nullptr && module.var(v->var).role != VarRole::kMutable;
 }
 
+// A mutable variable may hold anything that its type holds.
+CType MutableType(const Var& v) {
+  return v.type == ScalarType::kInt && RangeOf(v.dtype).Fits32() ? CType::kI32 : CTypeOf(v.type);
+}
+
 std::string_view AtomicName(AtomicOp op) {
   switch (op) {
     case AtomicOp::kAdd:
@@ -180,7 +185,7 @@ void KernelEmitter::DeclareMutables() {
     if (assign == nullptr || introduced[assign->var]) return;
     introduced[assign->var] = true;
     const Var& v = module_.var(assign->var);
-    Line(absl::StrCat(Declare(assign->var, CTypeOf(v.type), RangeOf(v.dtype)), ";"));
+    Line(absl::StrCat(Declare(assign->var, MutableType(v), RangeOf(v.dtype)), ";"));
   });
 }
 
@@ -243,8 +248,7 @@ Status KernelEmitter::EmitLet(const Let& s) {
   TL_ASSIGN_OR_RETURN(Text value, Rounded(s.var, s.value));
   const Var& v = module_.var(s.var);
   const bool is_mutable = v.role == VarRole::kMutable;
-  // A mutable variable may later hold anything that its type holds.
-  const CType type = is_mutable ? CTypeOf(v.type) : value.type;
+  const CType type = is_mutable ? MutableType(v) : value.type;
   const Range range = is_mutable ? RangeOf(v.dtype) : value.range;
   const std::string declared = Declare(s.var, type, range);
   Line(absl::StrCat(is_mutable ? "" : "const ", declared, " = ", value.text, ";"));

@@ -87,6 +87,7 @@ Target MakeTarget(const Arch& arch) {
   t.max_blocks = std::numeric_limits<int32_t>::max();
   t.max_param_bytes = 4096;
   t.channels = false;
+  t.register_fragments = true;
   t.async_copies = arch.number >= 80;
   t.matrix_loads = true;
   for (const AtomRow& row : kAtoms) {
