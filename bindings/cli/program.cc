@@ -151,7 +151,10 @@ Kernel Compile(tl_context* context, const Program& program, int32_t device) {
   options.params = params.data();
   options.num_params = params.size();
   options.device = device;
-  if (!program.target.empty()) options.target = program.target.c_str();
+  // With a backend named, the target may be one that several have: the chosen device says which.
+  const bool devices_own =
+      !program.backend.empty() && program.target == DeviceInfo(context, device).target;
+  if (!program.target.empty() && !devices_own) options.target = program.target.c_str();
   options.shared_budget = program.shared_budget;
   tl_kernel* kernel = nullptr;
   Check(tl_compile(context, &options, &kernel));

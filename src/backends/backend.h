@@ -147,6 +147,8 @@ class Backend {
 std::unique_ptr<Backend> MakeReferenceBackend(int threads);
 std::unique_ptr<Backend> MakeCpuBackend(const SearchPaths& paths, int threads);
 std::unique_ptr<Backend> MakeCudaBackend(const SearchPaths& paths);
+// Development only: without its module, and unless `wish` (TL_EMULATE) asks for them, no devices.
+std::unique_ptr<Backend> MakeEmulateBackend(const SearchPaths& paths, std::string wish);
 
 }  // namespace tl
 

@@ -25,6 +25,7 @@ void Context::OpenBackends(const Environment& environment) {
   backends_.push_back(MakeCudaBackend(environment.paths));
   backends_.push_back(MakeCpuBackend(environment.paths, options_.cpu_threads));
   backends_.push_back(MakeReferenceBackend(options_.cpu_threads));
+  backends_.push_back(MakeEmulateBackend(environment.paths, environment.emulate));
   for (const std::unique_ptr<Backend>& backend : backends_) {
     StatusOr<std::vector<DeviceInfo>> devices = backend->Devices();
     if (!devices.ok()) {

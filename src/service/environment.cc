@@ -54,6 +54,7 @@ Environment ReadEnvironment() {
   } else {
     env.cache_dir = DefaultCacheDirectory(std::getenv("XDG_CACHE_HOME"), std::getenv("HOME"));
   }
+  env.emulate = Get("TL_EMULATE");
   return env;
 }
 

@@ -13,10 +13,11 @@ struct Environment {
   SearchPaths paths;
   // TL_CACHE_DIR, else what the user's home gives; an error when there is no home.
   StatusOr<std::string> cache_dir;
+  std::string emulate;  // TL_EMULATE: which devices to emulate, docs/emulator.md
 };
 
 // Reads TL_CACHE_DIR, XDG_CACHE_HOME, HOME, TL_CUDA_PATH, CUDA_PATH, CUDA_HOME, TL_WHEEL_PATH,
-// PATH, LD_LIBRARY_PATH. Called once per context, before anything else.
+// PATH, LD_LIBRARY_PATH, TL_EMULATE. Called once per context, before anything else.
 Environment ReadEnvironment();
 
 }  // namespace tl

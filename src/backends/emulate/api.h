@@ -48,21 +48,21 @@ typedef void TlBody(void** params, const TlExtent* extents);
 typedef TlBody* TlGetEntry(int entry, TlApi* api);
 
 // The matrix instructions that the emulator knows, in the order of their numbers.
-#define TL_ATOMS(ATOM)                 \
-  ATOM(tl_mma_m16n8k16_f16_f16_f32)    \
-  ATOM(tl_mma_m16n8k16_f16_f16_f16)    \
-  ATOM(tl_mma_m16n8k16_bf16_bf16_f32)  \
-  ATOM(tl_mma_m16n8k8_tf32_tf32_f32)   \
-  ATOM(tl_mma_m16n8k32_i8_i8_i32)      \
-  ATOM(tl_mma_m16n8k32_i8_u8_i32)      \
-  ATOM(tl_mma_m16n8k32_u8_i8_i32)      \
-  ATOM(tl_mma_m16n8k32_u8_u8_i32)      \
-  ATOM(tl_mma_m16n8k32_e4m3_e4m3_f32)  \
-  ATOM(tl_mma_m16n8k32_e4m3_e5m2_f32)  \
-  ATOM(tl_mma_m16n8k32_e5m2_e4m3_f32)  \
-  ATOM(tl_mma_m16n8k32_e5m2_e5m2_f32)  \
-  ATOM(tl_mma_m8n8k4_f64_f64_f64)      \
-  ATOM(tl_mma_m16n8k8_f16_f16_f32)     \
+#define TL_ATOMS(ATOM)                \
+  ATOM(tl_mma_m16n8k16_f16_f16_f32)   \
+  ATOM(tl_mma_m16n8k16_f16_f16_f16)   \
+  ATOM(tl_mma_m16n8k16_bf16_bf16_f32) \
+  ATOM(tl_mma_m16n8k8_tf32_tf32_f32)  \
+  ATOM(tl_mma_m16n8k32_i8_i8_i32)     \
+  ATOM(tl_mma_m16n8k32_i8_u8_i32)     \
+  ATOM(tl_mma_m16n8k32_u8_i8_i32)     \
+  ATOM(tl_mma_m16n8k32_u8_u8_i32)     \
+  ATOM(tl_mma_m16n8k32_e4m3_e4m3_f32) \
+  ATOM(tl_mma_m16n8k32_e4m3_e5m2_f32) \
+  ATOM(tl_mma_m16n8k32_e5m2_e4m3_f32) \
+  ATOM(tl_mma_m16n8k32_e5m2_e5m2_f32) \
+  ATOM(tl_mma_m8n8k4_f64_f64_f64)     \
+  ATOM(tl_mma_m16n8k8_f16_f16_f32)    \
   ATOM(tl_mma_m16n8k8_f16_f16_f16)
 
 #endif  // TILEJIT_BACKENDS_EMULATE_API_H_

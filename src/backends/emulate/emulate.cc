@@ -131,6 +131,7 @@ Status EmulatedProgram::Run(int entry, int64_t blocks, void** params, const Emul
   std::vector<TlExtent> extents(kMaxParams, {"", 0, std::numeric_limits<uint64_t>::max()});
   for (size_t i = 0; i < operands.size(); ++i) {
     const auto begin = reinterpret_cast<uintptr_t>(operands[i].data);
+    if (operands[i].bytes < 0) continue;
     extents[i] = {operands[i].name.c_str(), begin,
                   begin + static_cast<uint64_t>(operands[i].bytes)};
   }

@@ -29,7 +29,7 @@ class Machine;
 struct EmulatedOperand {
   std::string name;
   const void* data;
-  int64_t bytes;
+  int64_t bytes;  // -1: unknown
 };
 
 class EmulatedProgram {
