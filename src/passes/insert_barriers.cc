@@ -1,51 +1,48 @@
 #include "passes/insert_barriers.h"
 
-#include <algorithm>
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
+#include "absl/functional/function_ref.h"
 #include "ir/visit.h"
 
 namespace tl {
 namespace {
+
+using Buffers = absl::flat_hash_set<BufferId>;
 
 // Accesses since a barrier, one entry a buffer.
 class Accesses {
  public:
   // `own`: element e is touched by nobody but the thread that runs iteration e of a ThreadFor, and
   // that is the same thread in all of them.
-  void Add(BufferId buffer, bool write, bool own) {
-    for (Entry& e : entries_) {
-      if (e.buffer == buffer) {
-        e.write = e.write || write;
-        e.own = e.own && own;
-        return;
-      }
-    }
-    entries_.push_back({buffer, write, own});
-  }
+  void Add(BufferId buffer, bool write, bool own) { Add({buffer, !write, write, own}); }
   void AddAll(const Accesses& other) {
-    for (const Entry& e : other.entries_) Add(e.buffer, e.write, e.own);
+    for (const Entry& e : other.entries_) Add(e);
   }
-  std::vector<BufferId> written() const {
-    std::vector<BufferId> out;
+  // What fills slots of rings.
+  Accesses Fills(const Module& module) const {
+    Accesses out;
     for (const Entry& e : entries_) {
-      if (e.write) out.push_back(e.buffer);
+      if (e.write && module.buffer(e.buffer).ring) out.Add(e.buffer, true, false);
     }
     return out;
   }
   void Clear() { entries_.clear(); }
   bool empty() const { return entries_.empty(); }
-  // Accesses to the slots of one of `rings` do not conflict with each other: their order is
-  // planned.
-  bool ConflictsWith(const Accesses& other, const Module& module,
-                     const absl::flat_hash_set<BufferId>& rings) const {
+  // `planned`: rings whose accesses are ordered by the plan of a loop around.
+  bool ConflictsWith(const Accesses& other, const Module& module, const Buffers& planned) const {
     for (const Entry& a : entries_) {
       for (const Entry& b : other.entries_) {
         if (!a.write && !b.write) continue;
-        if (a.buffer == b.buffer && rings.contains(a.buffer)) continue;
-        if (a.buffer == b.buffer ? !(a.own && b.own) : Overlap(module, a.buffer, b.buffer)) {
+        if (a.buffer != b.buffer) {
+          if (Overlap(module, a.buffer, b.buffer)) return true;
+        } else if (module.buffer(a.buffer).ring) {
+          // Copies into a ring never meet each other: see the header.
+          if ((a.read || b.read) && !planned.contains(a.buffer)) return true;
+        } else if (!(a.own && b.own)) {
           return true;
         }
       }
@@ -56,8 +53,19 @@ class Accesses {
  private:
   struct Entry {
     BufferId buffer;
-    bool write, own;
+    bool read, write, own;
   };
+
+  void Add(const Entry& entry) {
+    for (Entry& e : entries_) {
+      if (e.buffer != entry.buffer) continue;
+      e.read = e.read || entry.read;
+      e.write = e.write || entry.write;
+      e.own = e.own && entry.own;
+      return;
+    }
+    entries_.push_back(entry);
+  }
 
   // Tiles that live one after the other may lie in one place.
   static bool Overlap(const Module& module, BufferId x, BufferId y) {
@@ -74,9 +82,120 @@ class Accesses {
   std::vector<Entry> entries_;
 };
 
+// Variables and local arrays that may differ between the threads of a team.
+class Varying {
+ public:
+  Varying(const Module& module, const Launch& launch)
+      : module_(module), vars_{launch.thread, launch.group, launch.group_thread} {
+    for (size_t before = 0; before != size();) {
+      before = size();
+      Walk(launch.body, false);
+    }
+  }
+
+  bool Has(const ExprRef& e) const {
+    return AnyNode(e, [&](const ExprRef& node) {
+      if (const VarRef* ref = As<VarRef>(node)) return vars_.contains(ref->var);
+      const Load* load = As<Load>(node);
+      return load && (module_.buffer(load->buffer).layout || arrays_.contains(load->buffer));
+    });
+  }
+
+ private:
+  size_t size() const { return vars_.size() + arrays_.size(); }
+
+  // `apart`: not all threads of the team come here, or not with the same values.
+  void Walk(const Block& block, bool apart) {
+    for (const StmtRef& s : block) {
+      bool varies = apart || As<LoadMatrix>(s) || As<Mma>(s) || As<LaneExchange>(s);
+      VisitStmtExprs(*s, [&](const ExprRef& e) { varies = varies || Has(e); });
+      if (varies) NoteResults(*s);
+      const bool shared_out = As<ThreadFor>(s) || As<OnFirstThread>(s);
+      VisitBlocks(*s, [&](const Block& b) { Walk(b, varies || shared_out); });
+    }
+  }
+
+  void NoteResults(const Stmt& s) {
+    if (const Let* x = std::get_if<Let>(&s.node)) vars_.insert(x->var);
+    if (const Assign* x = std::get_if<Assign>(&s.node)) vars_.insert(x->var);
+    if (const For* x = std::get_if<For>(&s.node)) vars_.insert(x->var);
+    if (const LaneExchange* x = std::get_if<LaneExchange>(&s.node)) vars_.insert(x->var);
+    VisitAccesses(s, [&](BufferId id, const ExprRef&, bool write) {
+      if (write && module_.buffer(id).scope == Scope::kLocal) arrays_.insert(id);
+    });
+  }
+
+  const Module& module_;
+  absl::flat_hash_set<VarId> vars_;
+  Buffers arrays_;
+};
+
+// Local arrays are each thread's own. Slots of a channel are handed over by acquire and release.
+bool IsShared(const Buffer& b) { return b.scope != Scope::kLocal && b.scope != Scope::kChannel; }
+
+// Every Load of shared or global memory in the expressions of one statement.
+void VisitLoads(const Module& module, const Stmt& s,
+                absl::FunctionRef<void(BufferId, const ExprRef& offset)> visit) {
+  VisitStmtExprs(s, [&](const ExprRef& e) {
+    VisitExpr(e, [&](const ExprRef& node) {
+      const Load* load = As<Load>(node);
+      if (load && IsShared(module.buffer(load->buffer))) visit(load->buffer, load->index[0]);
+    });
+  });
+}
+
+// Which loop orders the accesses to which rings: the innermost one that both fills and reads it.
+class PlannedLoops {
+ public:
+  PlannedLoops(const Module& module, const Block& body) : module_(module) {
+    for (const Buffer& b : module.buffers) any_ = any_ || b.ring;
+    Uses uses;
+    if (any_) Walk(body, uses);
+  }
+
+  // Null: none.
+  const Buffers* RingsOf(const Stmt& loop) const {
+    const auto it = rings_.find(&loop);
+    return it == rings_.end() ? nullptr : &it->second;
+  }
+
+ private:
+  struct Uses {
+    Buffers filled, read;
+  };
+
+  void Walk(const Block& block, Uses& uses) {
+    for (const StmtRef& s : block) {
+      VisitLoads(module_, *s, [&](BufferId id, const ExprRef&) { Note(id, false, uses); });
+      VisitAccesses(*s, [&](BufferId id, const ExprRef&, bool write) { Note(id, write, uses); });
+      if (!As<For>(s)) {
+        VisitBlocks(*s, [&](const Block& b) { Walk(b, uses); });
+        continue;
+      }
+      Uses inside;
+      Walk(As<For>(s)->body, inside);
+      for (BufferId ring : inside.filled) {
+        if (inside.read.contains(ring) && owned_.insert(ring).second) rings_[s.get()].insert(ring);
+      }
+      uses.filled.insert(inside.filled.begin(), inside.filled.end());
+      uses.read.insert(inside.read.begin(), inside.read.end());
+    }
+  }
+
+  void Note(BufferId id, bool write, Uses& uses) {
+    if (module_.buffer(id).ring) (write ? uses.filled : uses.read).insert(id);
+  }
+
+  const Module& module_;
+  bool any_ = false;
+  Buffers owned_;
+  absl::flat_hash_map<const Stmt*, Buffers> rings_;
+};
+
 class Inserter {
  public:
-  Inserter(const Module& module, const Launch& launch) : module_(module), launch_(launch) {}
+  Inserter(const Module& module, const Launch& launch)
+      : module_(module), launch_(launch), varying_(module, launch), loops_(module, launch.body) {}
 
   Block Run() {
     Accesses pending;
@@ -88,18 +207,22 @@ class Inserter {
   Block Walk(const Block& block, Accesses& pending) {
     Block out;
     for (const StmtRef& s : block) {
-      if (const For* loop = As<For>(s)) {
+      const For* loop = As<For>(s);
+      const If* branch = As<If>(s);
+      if (loop && !varying_.Has(loop->begin) && !varying_.Has(loop->end)) {
         WaitFor(HeadOf(*s), pending, out);
         out.push_back(WalkLoop(s, *loop, pending));
-      } else if (const If* branch = As<If>(s)) {
+      } else if (branch && !varying_.Has(branch->cond)) {
         WaitFor(HeadOf(*s), pending, out);
+        WaitBeforeFills(s, pending, out);
         out.push_back(WalkIf(s, *branch, pending));
       } else if (const OnGroup* on = As<OnGroup>(s)) {
         WalkGroup(s, *on, pending, out);
-      } else if (As<Barrier>(s)) {
+      } else if (IsBarrier(s)) {
         pending.Clear();
         out.push_back(s);
       } else {
+        // One unit: threads go through it at their own pace.
         WaitFor(AllOf(s), pending, out);
         out.push_back(s);
       }
@@ -107,49 +230,54 @@ class Inserter {
     return out;
   }
 
+  // A barrier for all of the present team?
+  bool IsBarrier(const StmtRef& s) const {
+    const Barrier* barrier = As<Barrier>(s);
+    return barrier && (barrier->team == Team::kBlock || team_ == Team::kGroup);
+  }
+
   // A barrier if `next` conflicts with what is pending; then `next` is pending too.
   void WaitFor(const Accesses& next, Accesses& pending, Block& out) {
-    if (pending.ConflictsWith(next, module_, rings_)) {
-      out.push_back(MakeStmt(Barrier{team_}));
-      pending.Clear();
-    }
+    WaitIfConflicting(next, pending, out);
     pending.AddAll(next);
+  }
+  void WaitIfConflicting(const Accesses& next, Accesses& pending, Block& out) {
+    if (!pending.ConflictsWith(next, module_, planned_)) return;
+    out.push_back(MakeStmt(Barrier{team_}));
+    pending.Clear();
+  }
+
+  // The first slots of a ring are filled under one condition each: a barrier before the first
+  // serves all.
+  void WaitBeforeFills(const StmtRef& s, Accesses& pending, Block& out) {
+    WaitIfConflicting(AllOf(s).Fills(module_), pending, out);
   }
 
   StmtRef WalkLoop(const StmtRef& s, const For& loop, Accesses& pending) {
-    const absl::flat_hash_set<BufferId> outer = rings_;
-    NoteRings(loop.body);
-    StmtRef out = WalkLoopBody(s, loop, pending);
-    rings_ = outer;
-    return out;
-  }
-
-  // A loop that waits for asynchronous copies is a planned one: it orders its accesses to the rings
-  // that it fills by the barrier behind that wait.
-  void NoteRings(const Block& body) {
-    const bool planned = std::any_of(body.begin(), body.end(),
-                                     [](const StmtRef& s) { return As<AsyncWait>(s) != nullptr; });
-    if (!planned) return;
-    for (const StmtRef& s : body) {
-      for (BufferId id : AllOf(s).written()) {
-        if (module_.buffer(id).ring) rings_.insert(id);
-      }
-    }
-  }
-
-  StmtRef WalkLoopBody(const StmtRef& s, const For& loop, Accesses& pending) {
+    const Buffers* const rings = loops_.RingsOf(*s);
+    const Buffers outer = planned_;
+    if (rings) planned_.insert(rings->begin(), rings->end());
     For copy = loop;
     Accesses inside = pending;
     copy.body = Walk(loop.body, inside);
-    Accesses body;
-    for (const StmtRef& child : loop.body) body.AddAll(AllOf(child));
-    if (inside.ConflictsWith(body, module_, rings_)) {
+    if (inside.ConflictsWith(FirstOf(copy.body), module_, planned_)) {
       copy.body.push_back(MakeStmt(Barrier{team_}));
     } else {
       pending.AddAll(inside);
     }
+    planned_ = outer;
     // Without a single trip, what was pending before still is.
     return MakeStmt(std::move(copy), s->span, s->id);
+  }
+
+  // What a loop's body does up to its first barrier: what an iteration leaves behind meets that.
+  Accesses FirstOf(const Block& body) const {
+    Accesses first;
+    for (const StmtRef& s : body) {
+      if (IsBarrier(s)) break;
+      first.AddAll(AllOf(s));
+    }
+    return first;
   }
 
   StmtRef WalkIf(const StmtRef& s, const If& branch, Accesses& pending) {
@@ -177,11 +305,8 @@ class Inserter {
   // around it.
   Accesses HeadOf(const Stmt& s, VarId own = kNoId) const {
     Accesses a;
-    VisitStmtExprs(s, [&](const ExprRef& e) {
-      VisitExpr(e, [&](const ExprRef& node) {
-        if (const Load* load = As<Load>(node)) AddShared(a, load->buffer, load->index, false, own);
-      });
-    });
+    VisitLoads(module_, s,
+               [&](BufferId id, const ExprRef& offset) { a.Add(id, false, IsOwn(offset, own)); });
     return a;
   }
 
@@ -191,26 +316,26 @@ class Inserter {
     Accesses a;
     VisitStmts({root}, [&](const StmtRef& s) {
       a.AddAll(HeadOf(*s, own));
+      // Wider accesses touch the elements of other threads.
+      const bool single = As<Store>(s) || As<AtomicElement>(s);
       VisitAccesses(*s, [&](BufferId id, const ExprRef& offset, bool write) {
-        AddShared(a, id, {offset}, write, own);
+        if (IsShared(module_.buffer(id))) a.Add(id, write, single && IsOwn(offset, own));
       });
     });
     return a;
   }
 
-  // Local arrays are each thread's own. Slots of a channel are handed over by acquire and release.
-  void AddShared(Accesses& a, BufferId id, const std::vector<ExprRef>& index, bool write,
-                 VarId own) const {
-    const Scope scope = module_.buffer(id).scope;
-    if (scope == Scope::kLocal || scope == Scope::kChannel) return;
-    const VarRef* at = As<VarRef>(index[0]);
-    a.Add(id, write, own != kNoId && at && at->var == own);
+  static bool IsOwn(const ExprRef& offset, VarId own) {
+    const VarRef* at = As<VarRef>(offset);
+    return own != kNoId && at && at->var == own;
   }
 
   const Module& module_;
   const Launch& launch_;
+  const Varying varying_;
+  const PlannedLoops loops_;
   Team team_ = Team::kBlock;
-  absl::flat_hash_set<BufferId> rings_;  // of the planned loops around
+  Buffers planned_;  // rings of the loops around
 };
 
 }  // namespace
