@@ -64,7 +64,8 @@ TEST(Compile, Parameters) {
   };
   EXPECT_FAILS(with(nullptr, "1"), TL_INVALID_ARGUMENT, "params[0] has no name");
   EXPECT_FAILS(with("M", nullptr), TL_INVALID_ARGUMENT, "params[0] has no value");
-  EXPECT_FAILS(with("m", "1"), TL_INVALID_ARGUMENT, "'gemm' has no parameter 'm'");
+  EXPECT_FAILS(with("m", "1"), TL_INVALID_ARGUMENT, "'gemm' has no parameter 'm'; it has M, N");
+  EXPECT_FAILS(with("t", "bf15"), TL_INVALID_ARGUMENT, "bf15");
   EXPECT_FAILS(with("M", "-1"), TL_INVALID_ARGUMENT, "dim 'M' must be between 0 and");
   EXPECT_FAILS(with("M", "99999999999999999999"), TL_INVALID_ARGUMENT, "of 'M'");
   EXPECT_FAILS(with("M", ""), TL_INVALID_ARGUMENT, "the value '' of 'M'");

@@ -88,6 +88,27 @@ TEST_P(LaunchTest, Counts) {
   EXPECT_FAILS(tl_launch(kernel_.get(), &a), TL_INVALID_ARGUMENT, "takes 2 tensors, and 0 are");
 }
 
+TEST_P(LaunchTest, StructsOfOtherSizes) {
+  for (uint32_t size : {0u, 0xcdcdcdcdu}) {
+    tl_launch_args a = good_.args();
+    a.struct_size = size;
+    EXPECT_FAILS(tl_launch(kernel_.get(), &a), TL_INVALID_ARGUMENT, "struct_size");
+  }
+  tl_launch_args chained = good_.args();
+  chained.next = &chained;
+  EXPECT_FAILS(tl_launch(kernel_.get(), &chained), TL_INVALID_ARGUMENT, "next must be NULL");
+  // A newer client: fine while what is unknown is 0.
+  struct Newer {
+    tl_launch_args args;
+    uint64_t more;
+  } newer{good_.args(), 1};
+  newer.args.struct_size = sizeof(newer);
+  EXPECT_FAILS(tl_launch(kernel_.get(), &newer.args), TL_INVALID_ARGUMENT, "newer header");
+  newer.more = 0;
+  launched_ = true;
+  EXPECT_EQ(tl_launch(kernel_.get(), &newer.args), TL_OK) << families::LastError();
+}
+
 TEST_P(LaunchTest, Numbers) {
   Launch l = good_;
   l.dims[1] = -1;

@@ -159,6 +159,7 @@ TEST(Structs, NullEverywhere) {
   EXPECT_EQ(tl_kernel_stride_name(nullptr, 0), nullptr);
   EXPECT_EQ(tl_kernel_scalar_name(nullptr, 0), nullptr);
   EXPECT_EQ(tl_family_source(nullptr), nullptr);
+  EXPECT_EQ(tl_family_source("no such family"), nullptr);
   // What is experimental says so, NULL or not.
   EXPECT_EQ(tl_tune(nullptr, nullptr, nullptr), TL_UNIMPLEMENTED);
   EXPECT_EQ(tl_seal(nullptr), TL_UNIMPLEMENTED);
@@ -177,6 +178,24 @@ TEST(Structs, LayoutPictures) {
   ASSERT_EQ(tl_layout_svg("mma_c", &data, &size), TL_OK);
   EXPECT_EQ(std::string(data).size(), size);
   EXPECT_EQ(std::string(data).rfind("<svg ", 0), 0u);
+}
+
+// The values that clients were compiled with.
+TEST(Numbers, AreWhatTheyWere) {
+  EXPECT_EQ(TL_UNAUTHENTICATED, 16);
+  EXPECT_EQ(TL_UNAVAILABLE, 14);
+  EXPECT_EQ(TL_DOMAIN_OS, 6);
+  EXPECT_EQ(TL_REASON_MISMATCH, 9);
+  EXPECT_EQ(TL_F64, 13);
+  EXPECT_EQ(TL_E4M3, 8);
+  EXPECT_EQ(TL_ACCESS_INOUT, 2);
+  EXPECT_EQ(TL_TEXT_THREAD, 8);
+  EXPECT_EQ(TL_CACHE_READ_ONLY, 2);
+  EXPECT_EQ(tl_abi_version(), static_cast<uint32_t>(TL_ABI_VERSION));
+  EXPECT_STREQ(tl_dtype_name(TL_BF16), "bf16");
+  EXPECT_EQ(tl_dtype_size(TL_F64), 8u);
+  EXPECT_EQ(tl_dtype_name(14), nullptr);
+  EXPECT_STREQ(tl_status_name(TL_DATA_LOSS), "DATA_LOSS");
 }
 
 TEST(Structs, NumbersOutOfRange) {
