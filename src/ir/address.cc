@@ -27,18 +27,6 @@ ExprRef OffsetInPackedMatrix(const Buffer& b, const ExprRef& i, const ExprRef& j
   return Add(Add(Mul(tile, MakeInt(r * c)), Mul(Mod(i, r), MakeInt(c))), Mod(j, c));
 }
 
-// Column of a tile after its row's 16-byte chunks are permuted (layout/shared_layout.h).
-ExprRef Swizzled(const Buffer& b, const ExprRef& row, const ExprRef& col) {
-  if (b.swizzle.bits == 0) return col;
-  const auto op = [](BinaryOp o, ExprRef x, int64_t y) {
-    return MakeBinary(o, std::move(x), MakeInt(y));
-  };
-  const ExprRef turn = op(BinaryOp::kBitAnd, op(BinaryOp::kShr, row, b.swizzle.row_shift),
-                          (int64_t{1} << b.swizzle.bits) - 1);
-  const int64_t chunk = 16 / static_cast<int64_t>(SizeOf(b.dtype));
-  return MakeBinary(BinaryOp::kBitXor, col, Mul(turn, MakeInt(chunk)));
-}
-
 bool IsContiguous(const Buffer& b) {
   ExprRef expected = MakeInt(1);
   for (int d = b.rank() - 1; d >= 0; --d) {
@@ -55,6 +43,17 @@ ExprRef Product(const std::vector<ExprRef>& factors) {
 }
 
 }  // namespace
+
+ExprRef Swizzled(const Buffer& b, const ExprRef& row, const ExprRef& col) {
+  if (b.swizzle.bits == 0) return col;
+  const auto op = [](BinaryOp o, ExprRef x, int64_t y) {
+    return MakeBinary(o, std::move(x), MakeInt(y));
+  };
+  const ExprRef turn = op(BinaryOp::kBitAnd, op(BinaryOp::kShr, row, b.swizzle.row_shift),
+                          (int64_t{1} << b.swizzle.bits) - 1);
+  const int64_t chunk = 16 / static_cast<int64_t>(SizeOf(b.dtype));
+  return MakeBinary(BinaryOp::kBitXor, col, Mul(turn, MakeInt(chunk)));
+}
 
 ExprRef TensorStride(const Module& module, BufferId buffer, int dim) {
   const Buffer& b = module.buffer(buffer);

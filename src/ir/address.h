@@ -14,9 +14,12 @@ namespace tl {
 // expression per dim. For a tensor with prepacked[r, c] and last two dims i of R, j of C:
 //   lead·(R'·C') + ((i/r)·(C'/c) + j/c)·r·c + (i%r)·c + j%c
 // where R' and C' are R and C rounded up to whole tiles and `lead` counts the leading dims
-// row-major. Tiles (scopes other than kGlobal) are row-major, with the columns of the last dim permuted
-// where the tile has a swizzle.
+// row-major. Tiles (scopes other than kGlobal) are row-major, with the columns of the last dim
+// permuted where the tile has a swizzle.
 ExprRef TensorOffset(const Module& module, BufferId buffer, const std::vector<ExprRef>& index);
+
+// Column of a tile's row after its 16-byte chunks are permuted (layout/shared_layout.h).
+ExprRef Swizzled(const Buffer& buffer, const ExprRef& row, const ExprRef& col);
 
 // Stride in elements of dim `dim` of a global tensor. For prepacked tensors only the leading dims
 // have one; null for the last two.

@@ -155,6 +155,8 @@ enum class LoopKind : uint8_t { kSerial, kUnrolled, kVectorized, kPipelined };
 struct Let {
   VarId var;
   ExprRef value;
+  // Level Thread, all threads of a warp: kept in a register, not computed again where it is used.
+  bool pinned = false;
 };
 struct Assign {
   VarId var;

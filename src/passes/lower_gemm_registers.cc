@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "ir/address.h"
 #include "layout/matrix_fragments.h"
 #include "passes/lowering.h"
 
@@ -144,25 +145,78 @@ class OperandRegisters {
     int64_t together = 1;
     while (tiles_ % (together * 2) == 0 && per_tile * together * 2 <= 4) together *= 2;
     const int64_t matrices = per_tile * together;
-    // Which matrix this lane names a row of, and which row.
-    const ExprRef q = Mod(Div(l_.lane(), 8), matrices);
-    const ExprRef half_row = Mod(q, row_halves), half_depth = Mod(Div(q, row_halves), depth_halves);
-    const ExprRef tile = Div(q, per_tile);
-    const ExprRef line = Mod(l_.lane(), 8);
-    // Along the rows of c, and along the depth. In storage one of them is the row.
-    const ExprRef major = Add(Mul(tile, MakeInt(tile_rows())), Mul(half_row, MakeInt(8)));
-    const ExprRef minor = Mul(half_depth, MakeInt(o_.depth_first ? 8 : chunk));
-    const ExprRef row0 = l_.Named("row", Add(first_, o_.depth_first ? major : Add(major, line)));
-    const ExprRef k0 = l_.Named("depth", Add(k, o_.depth_first ? Add(minor, line) : minor));
+    const Named n = LaneOf(matrices, row_halves, depth_halves);
+    const int64_t stride = together * tile_rows();
     l_.Slots("t", tiles_ / together, [&](const ExprRef& t) {
-      ExprRef row = Add(row0, Mul(t, MakeInt(together * tile_rows())));
-      const int64_t last = o_.depth_first ? o_.rows - 8 : o_.rows - 1;
-      if (padded_) row = Min(std::move(row), MakeInt(last));
-      const Coords index = Lowering::Index(o_.region, o_.At(row, k0));
-      l_.Emit(LoadMatrix{array_, At(set, Mul(t, MakeInt(together))), o_.region.buffer,
-                         l_.Offset(o_.region.buffer, index), static_cast<int>(matrices),
-                         o_.depth_first});
+      const ExprRef at = CanSplit(stride) ? SplitOffset(n, k, Mul(t, MakeInt(stride)))
+                                          : WholeOffset(n, k, Mul(t, MakeInt(stride)));
+      l_.Emit(LoadMatrix{array_, At(set, Mul(t, MakeInt(together))), o_.region.buffer, at,
+                         static_cast<int>(matrices), o_.depth_first});
     });
+  }
+
+  // The row of 16 bytes that this lane names: which row of c it (or its first element) belongs to,
+  // counted from the warp's first, and which depth, counted from the step's.
+  struct Named {
+    ExprRef row, depth;
+  };
+  Named LaneOf(int64_t matrices, int64_t row_halves, int64_t depth_halves) const {
+    const ExprRef q = Mod(Div(l_.lane(), 8), matrices), line = Mod(l_.lane(), 8);
+    const ExprRef half_row = Mul(Mod(q, row_halves), MakeInt(8));
+    const ExprRef half_depth = Mod(Div(q, row_halves), depth_halves);
+    const ExprRef tile = Mul(Div(q, row_halves * depth_halves), MakeInt(tile_rows()));
+    const ExprRef row = Add(tile, half_row);
+    if (o_.depth_first) return {row, Add(Mul(half_depth, MakeInt(8)), line)};
+    return {Add(row, line), Mul(half_depth, MakeInt(16 / bytes_))};
+  }
+
+  ExprRef WholeOffset(const Named& n, const ExprRef& k, const ExprRef& t) {
+    ExprRef row = Add(Add(first_, n.row), t);
+    const int64_t last = o_.depth_first ? o_.rows - 8 : o_.rows - 1;
+    if (padded_) row = Min(std::move(row), MakeInt(last));
+    const Coords index = Lowering::Index(o_.region, o_.At(row, Add(k, n.depth)));
+    return l_.Offset(o_.region.buffer, index);
+  }
+
+  // The offset is a sum and a xor of what only the lane knows and what only the step knows, so that
+  // the former is computed once. That holds where the permutation of chunks within a row depends on
+  // the lane alone: everything else moves by whole periods of 8 rows, or by bits that it does not
+  // use.
+  bool CanSplit(int64_t stride) const {
+    const Region& r = o_.region;
+    const int64_t chunk = 16 / bytes_, period = chunk * 8;
+    if (padded_ || stride % 8 != 0 || l_.DivisorOf(r.offset[r.dims[0]]) % 8 != 0) return false;
+    if (!o_.depth_first) return l_.DivisorOf(r.offset[r.dims[1]]) % (2 * chunk) == 0;
+    return stride == 16 && l_.DivisorOf(first_) % period == 0 &&
+           l_.DivisorOf(r.offset[r.dims[1]]) % period == 0;
+  }
+
+  ExprRef SplitOffset(const Named& n, const ExprRef& k, const ExprRef& t) {
+    const Region& r = o_.region;
+    const Buffer& b = l_.buffer(r.buffer);
+    const ExprRef width = MakeInt(b.extents.back());
+    if (!base_) {
+      // Row and column of storage that the lane brings.
+      const ExprRef row = o_.depth_first ? n.depth : Add(first_, n.row);
+      const ExprRef col = o_.depth_first ? n.row : n.depth;
+      const ExprRef along = Mul(row, width);
+      base_ = l_.Pinned("base", o_.depth_first ? Add(along, first_) : along);
+      turn_ = l_.Pinned("turn", Swizzled(b, row, col));
+    }
+    Coords index = r.offset;
+    index[r.dims[0]] = Add(index[r.dims[0]], o_.depth_first ? k : t);
+    ExprRef col = Add(index[r.dims[1]], o_.depth_first ? t : k);
+    index[r.dims[1]] = MakeInt(0);
+    const ExprRef rows = RowMajorOffset(b, index);
+    return Add(Add(rows, base_), MakeBinary(BinaryOp::kBitXor, std::move(col), turn_));
+  }
+
+  static ExprRef RowMajorOffset(const Buffer& b, const Coords& index) {
+    ExprRef offset = MakeInt(0);
+    for (size_t d = 0; d < index.size(); ++d) {
+      offset = Add(Mul(std::move(offset), MakeInt(b.extents[d])), index[d]);
+    }
+    return offset;
   }
 
   void LoadElements(const ExprRef& k, const ExprRef& set) {
@@ -193,6 +247,7 @@ class OperandRegisters {
   const bool padded_;
   int64_t bytes_;
   BufferId array_;
+  ExprRef base_, turn_;  // see SplitOffset
 };
 
 // One operand that lies in registers already, as the instruction takes it.
@@ -222,10 +277,10 @@ void GemmByAtoms(Lowering& l, const Gemm& g) {
   std::optional<OperandRegisters> ra;
   if (!ready) {
     const bool padded = rows * atom.m * g.warp_rows > a.rows;
-    ra.emplace(l, a, atom, atom_a, rows, l.Named("first_row", first_row), padded, "a");
+    ra.emplace(l, a, atom, atom_a, rows, first_row, padded, "a");
   }
-  OperandRegisters rb(l, b, atom, atom_b, cols, l.Named("first_col", first_col),
-                      cols * atom.n * g.warp_cols > b.rows, "b");
+  OperandRegisters rb(l, b, atom, atom_b, cols, first_col, cols * atom.n * g.warp_cols > b.rows,
+                      "b");
 
   const auto load = [&](const ExprRef& step, const ExprRef& set) {
     if (ra) ra->Load(step, set);

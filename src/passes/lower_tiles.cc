@@ -25,6 +25,7 @@ class LaunchLowering {
       if (UsesRegisters(target_, launch_)) l_.NameThread();
       LowerBlock(launch_.body);
     });
+    l_.InsertPinned(body);
     launch_.body = std::move(body);
     for (BufferId id : l_.private_tiles()) {
       std::vector<int64_t>& extents = module_.buffers[id].extents;

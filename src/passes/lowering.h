@@ -124,6 +124,10 @@ class Lowering {
   bool may_stage() const { return may_stage_; }
   const ExprRef& lane() const { return lane_; }
   const ExprRef& warp() const { return warp_; }
+  // A value that depends on the thread's place alone, computed where the launch starts and kept.
+  ExprRef Pinned(std::string_view name, ExprRef value);
+  // Where the launch starts, once its body is complete.
+  void InsertPinned(Block& body) const;
   // Registers of a thread.
   BufferId LocalArray(std::string_view name, DType dtype, int64_t count);
   // name = 0 ... count-1, unrolled.
@@ -133,8 +137,11 @@ class Lowering {
   struct Element {
     ExprRef slot;
     Coords at;
-    ExprRef real;  // lies inside the tile, not in its padding
+    ExprRef real;      // lies inside the tile, not in its padding
+    Coords from_slot;  // what the slot contributes to `at`; the rest is OfThread
   };
+  // Coordinates of the thread's first element, as expressions of its place.
+  Coords OfThread(const FragmentLayout& layout) const;
   // `body` for the first of every `step` neighbouring slots.
   void ForEachElement(const FragmentLayout& layout, int64_t step,
                       absl::FunctionRef<void(const Element&)> body);
@@ -190,7 +197,6 @@ class Lowering {
   };
   bool IsDecoded(const Buffer& b, const Coords& index) const;
   ExprRef NewLet(std::string_view name, ExprRef value);
-  Coords ThreadCoords(const FragmentLayout& layout);
   ExprRef SlotOfIndex(BufferId tile, const Coords& index) const;
 
   Module& m_;
@@ -207,6 +213,8 @@ class Lowering {
   absl::flat_hash_set<BufferId> private_;
 
   std::function<void()> deferred_;
+  Block pinned_;
+  size_t pinned_at_ = 0;  // index in the launch's body
   ExprRef lane_, warp_;
   // The `parallel` in registers that is in force.
   struct Mapped {

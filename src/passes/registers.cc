@@ -37,6 +37,20 @@ void Lowering::NameThread() {
   intervals_.Set(launch_.thread, {0, team_size() - 1});
   lane_ = Named("lane", Mod(thread, warp_size));
   warp_ = Named("warp", Div(thread, warp_size));
+  pinned_at_ = out_->size();
+}
+
+ExprRef Lowering::Pinned(std::string_view name, ExprRef value) {
+  if (As<IntLit>(value)) return value;
+  const VarId var = m_.AddVar(std::string(name), ScalarType::kInt, VarRole::kLet, span_);
+  intervals_.Set(var, intervals_.Of(m_, value));
+  divisors_[var] = DivisorOf(value);
+  pinned_.push_back(MakeStmt(Let{var, std::move(value), true}, span_, id_));
+  return Read(var);
+}
+
+void Lowering::InsertPinned(Block& body) const {
+  body.insert(body.begin() + static_cast<int64_t>(pinned_at_), pinned_.begin(), pinned_.end());
 }
 
 BufferId Lowering::LocalArray(std::string_view name, DType dtype, int64_t count) {
@@ -60,24 +74,25 @@ void Lowering::Slots(std::string_view name, int64_t count,
   Emit(SlotFor{var, count, std::move(block)});
 }
 
-Coords Lowering::ThreadCoords(const FragmentLayout& layout) {
+Coords Lowering::OfThread(const FragmentLayout& layout) const {
   Coords at(layout.rank(), MakeInt(0));
   AddCoords(*layout.DimDigits(LayoutAxis::kLane), lane_, at);
   AddCoords(*layout.DimDigits(LayoutAxis::kWarp), warp_, at);
-  for (size_t d = 0; d < at.size(); ++d) {
-    at[d] = Named(std::string(1, static_cast<char>('i' + d)), std::move(at[d]));
-  }
   return at;
 }
 
 void Lowering::ForEachElement(const FragmentLayout& layout, int64_t step,
                               absl::FunctionRef<void(const Element&)> body) {
-  const Coords first = ThreadCoords(layout);
+  Coords first = OfThread(layout);
+  for (size_t d = 0; d < first.size(); ++d) {
+    first[d] = Named(std::string(1, static_cast<char>('i' + d)), std::move(first[d]));
+  }
   const auto digits = *layout.DimDigits(LayoutAxis::kSlot);
   Slots("s", layout.slots() / step, [&](const ExprRef& group) {
-    Element e{Mul(group, MakeInt(step)), first, MakeBool(true)};
-    AddCoords(digits, e.slot, e.at);
+    Element e{Mul(group, MakeInt(step)), first, MakeBool(true), Coords(first.size(), MakeInt(0))};
+    AddCoords(digits, e.slot, e.from_slot);
     for (int d = 0; d < layout.rank(); ++d) {
+      e.at[d] = Add(first[d], e.from_slot[d]);
       const int64_t extent = layout.extents()[d];
       if (layout.padded()[d] != extent) {
         e.real = And(std::move(e.real), Less(e.at[d], MakeInt(extent)));

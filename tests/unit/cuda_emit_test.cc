@@ -229,7 +229,7 @@ constexpr std::string_view kScale = R"(tl 1.0
 kernel scale(M: dim, N: dim) {
   in X: tensor<bf16>[M, N], alpha: f32
   out Y: tensor<bf16>[M, N]
-  launch m in M {
+  launch m in M threads=256 {
     x = alloc_shared<bf16>[64]
     for n in ceildiv(N, 64) {
       copy X[m, n*64] -> x

@@ -251,7 +251,8 @@ Status KernelEmitter::EmitLet(const Let& s) {
   const CType type = is_mutable ? MutableType(v) : value.type;
   const Range range = is_mutable ? RangeOf(v.dtype) : value.range;
   const std::string declared = Declare(s.var, type, range);
-  Line(absl::StrCat(is_mutable ? "" : "const ", declared, " = ", value.text, ";"));
+  const std::string text = s.pinned ? absl::StrCat("tl_keep(", value.text, ")") : value.text;
+  Line(absl::StrCat(is_mutable ? "" : "const ", declared, " = ", text, ";"));
   return absl::OkStatus();
 }
 

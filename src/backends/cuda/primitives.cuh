@@ -80,6 +80,11 @@ template <int kBytes> TL_FN void tl_move(void* dst, const void* src) {
   if constexpr (kBytes == 16) *(uint4*)dst = *(const uint4*)src;
 }
 
+// A value that the compiler takes for new: it stays in its register instead of being computed again.
+//@ tl_keep
+template <class T> TL_FN T tl_keep(T x) {
+  return __shfl_sync(0xffffffffu, x, (int)(threadIdx.x & 31));
+}
 //@ tl_lane_xor
 template <class T> TL_FN T tl_lane_xor(T x, int mask) {
   return __shfl_xor_sync(0xffffffffu, x, mask);

@@ -184,6 +184,10 @@ TL_FN void tl_load_matrix(D* dst, TlPtr<TlShared<T>> src) {
 }
 
 template <class T>
+TL_FN T tl_keep(T x) {
+  return x;
+}
+template <class T>
 TL_FN T tl_lane_xor(T x, int mask, int line = __builtin_LINE()) {
   unsigned long long bits = 0;
   __builtin_memcpy(&bits, &x, sizeof(T));
