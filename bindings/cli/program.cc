@@ -89,7 +89,11 @@ void AddProgramOptions(CLI::App& app, Program& program) {
 
 void AddRunOptions(CLI::App& app, Program& program) {
   app.add_option("--backend", program.backend, "run on the first device of this backend")
-      ->check(CLI::IsMember({"reference", "cpu", "emulate", "cuda", "hip"}));
+      ->check(CLI::IsMember({"reference", "cpu", "emulate", "cuda", "hip"}))
+      // Emulated devices exist only where they are asked for.
+      ->each([](const std::string& name) {
+        if (name == "emulate") setenv("TL_EMULATE", "1", 0);
+      });
   app.add_option("--dim", program.dim_texts, "value of a dynamic dim for this launch (repeatable)")
       ->type_name("NAME=VALUE")
       ->allow_extra_args(false);
