@@ -46,18 +46,26 @@ step families "$PREFIX/bin/abi_check_families" --gtest_filter='*/cuda'
 step gemm "$PREFIX/bin/abi_check_gemm" --gtest_filter='*/cuda'
 step example "$PREFIX/bin/example_gemm"
 step quickstart "$PREFIX/examples/quickstart.sh" --prebuilt "$PREFIX"
+step table "$PREFIX/programs/table/check_table.sh" "$TL" cuda
 export -f foreign_cache
 [ ! -d "$PREFIX/warm" ] || step foreign_cache foreign_cache
-for program in "$PREFIX"/programs/*.tl; do
+for program in "$PREFIX"/programs/attention.tl; do
   [ -e "$program" ] || continue
   step "memcheck $(basename "$program")" compute-sanitizer --tool memcheck --error-exitcode 9 \
-    "$TL" check "$program" --backend cuda --dim B=1 --dim H=2 --dim Hkv=1 --dim Sq=70 --dim Sk=90 -p D=64 -p bm=64
+    "$TL" check "$program" --backend cuda --dim B=1 --dim H=2 --dim Hkv=1 --dim Sq=70 --dim Sk=90 -p D=64 -p bm=128
 done
 for tool in memcheck racecheck; do
   step "$tool gemm" compute-sanitizer --tool $tool --error-exitcode 9 \
     "$TL" check gemm --backend cuda -p bias=on -p act=gelu --dim M=100 --dim N=77 --dim K=33
   step "$tool softmax" compute-sanitizer --tool $tool --error-exitcode 9 \
     "$TL" check softmax --backend cuda --dim M=13 --dim N=229
+  step "$tool pipelined gemm" compute-sanitizer --tool $tool --error-exitcode 9 \
+    "$TL" check gemm --backend cuda -p M=128 -p N=256 -p K=320
+  for program in product_softmax two_layouts reuse; do
+    step "$tool $program" compute-sanitizer --tool $tool --error-exitcode 9 \
+      "$TL" check "$PREFIX/programs/table/$program.tl" --backend cuda --dim M=100 --dim N=64 \
+      $([ $program != product_softmax ] || echo --dim K=65)
+  done
   step "$tool vector_add" compute-sanitizer --tool $tool --error-exitcode 9 \
     "$TL" check vector_add --backend cuda --dim N=100003
 done

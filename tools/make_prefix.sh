@@ -29,6 +29,7 @@ mkdir -p "$DIR"
 cmake --install "$ROOT/build" --strip --prefix "$DIR" --component library >/dev/null
 [ -z "$CPU" ] || cmake --install "$ROOT/build" --strip --prefix "$DIR" --component cpu >/dev/null
 cp -r "$ROOT/examples" "$DIR/examples"
+cp -r "$ROOT/tests/programs" "$DIR/programs"
 # They find the library at $ORIGIN/../lib as in the build directory.
 for file in "$ROOT"/build/bin/{example_*,perf_*,unit_*_gpu,abi_*}; do
   [ -f "$file" ] && [ -x "$file" ] || continue
