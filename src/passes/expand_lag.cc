@@ -66,7 +66,6 @@ class LoopExpander {
     first_ = loop_.down ? Op(BinaryOp::kSub, end, MakeInt(1)) : begin;
 
     For main = loop_;
-    main.kind = LoopKind::kSerial;
     main.var = m_.AddVar("it", ScalarType::kInt, VarRole::kLoop, stmt_->span);
     main.begin = MakeInt(0);
     main.end = trips;

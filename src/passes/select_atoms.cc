@@ -102,6 +102,7 @@ class Selector : public StmtMapper {
   }
 
   StmtRef MapStmt(const StmtRef& s) override {
+    if (const Copy* copy = As<Copy>(s)) OrderTransfer(*copy);
     const Gemm* gemm = As<Gemm>(s);
     if (!gemm) return StmtMapper::MapStmt(s);
     Gemm g = *gemm;
@@ -138,9 +139,18 @@ class Selector : public StmtMapper {
                         tf32 ? "; precision=tf32 would permit one" : "");
   }
 
+  // Lanes that hold a fragment's rows write (or read) one column of chunks together.
+  void OrderTransfer(const Copy& copy) {
+    for (const auto& [tile, other] : {std::pair(copy.src.buffer, copy.dst.buffer),
+                                      std::pair(copy.dst.buffer, copy.src.buffer)}) {
+      if (m_.buffer(tile).scope != Scope::kShared) continue;
+      if (m_.buffer(other).scope == Scope::kFragment) OrderRows(tile);
+    }
+  }
   void OrderRows(BufferId id) {
     Buffer& b = m_.buffers[id];
-    if (b.scope != Scope::kShared || b.rank() < 2) return;
+    // A fragment may yet come to lie in shared memory.
+    if ((b.scope != Scope::kShared && b.scope != Scope::kFragment) || b.rank() < 2) return;
     b.swizzle = SwizzleFor(b.extents.back() * static_cast<int64_t>(SizeOf(b.dtype)));
   }
 
