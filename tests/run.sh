@@ -126,9 +126,11 @@ fuzz() {
   for name in "${names[@]}"; do gate "fuzz-$name" run_fuzzer "$name"; done
 }
 
-# Leaks are not looked for: at exit of a process that has compiled with LLVM the leak checker's own tracer
-# crashes now and then.
-export ASAN_OPTIONS=detect_stack_use_after_return=1:strict_string_checks=1:detect_leaks=0
+# intercept_tls_get_addr=0: the sanitizer takes a thread-local block of a library opened at run time for
+# glibc 2.19's when it lies 16 bytes behind a page's begin, as one in 256 of LLVM's do. What stands before
+# it is then read as its address and size, and the leak checker crashes on them at exit ("Tracer caught
+# signal 11"). Leaks are found all the same: the blocks hang on the thread's table of blocks.
+export ASAN_OPTIONS=detect_stack_use_after_return=1:strict_string_checks=1:intercept_tls_get_addr=0
 export UBSAN_OPTIONS=print_stacktrace=1
 export TSAN_OPTIONS=suppressions=$ROOT/tests/tsan.supp:history_size=4
 export LSAN_OPTIONS=suppressions=$ROOT/tests/lsan.supp:print_suppressions=0
