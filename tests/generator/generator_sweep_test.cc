@@ -78,9 +78,11 @@ class PlantedBug : public ::testing::TestWithParam<Bug> {};
 
 TEST_P(PlantedBug, IsFound) {
   constexpr int kSeeds = 150;
-  Differential differential({"thread"});
+  // Interpreted threads are quickest; rings and exchanges between lanes exist on a GPU only.
+  Differential threads({"thread"}), gpu({"emulate"});
   std::string how;
-  EXPECT_TRUE(Finds(GetParam(), differential, kSeeds, &how)) << GetParam().name;
+  EXPECT_TRUE(Finds(GetParam(), threads, kSeeds, &how) || Finds(GetParam(), gpu, kSeeds, &how))
+      << GetParam().name;
   if (!how.empty()) RecordProperty("found", how);
 }
 

@@ -240,6 +240,42 @@ bool WrongIdentity(Module& m, uint64_t seed) {
   return Plant(m, seed, start, NoExpr);
 }
 
+// A loop reads another slot of its ring than the one that was waited for.
+bool WrongPhase(Module& m, uint64_t seed) {
+  const auto slot = [&](const StmtRef& s) -> std::optional<Block> {
+    const Let* let = As<Let>(s);
+    if (!let || m.var(let->var).name != "slot") return std::nullopt;
+    Let wrong = *let;
+    const ExprRef first = MakeBinary(BinaryOp::kEq, let->value, MakeInt(0));
+    wrong.value = MakeSelect(first, MakeInt(1), MakeInt(0));
+    return With(s, wrong);
+  };
+  return Plant(m, seed, slot, NoExpr);
+}
+
+// Index arithmetic in too few bits: 8 here, so that small tensors show it.
+bool NarrowIndex(Module& m, uint64_t seed) {
+  const auto index = [&](const ExprRef& e) -> ExprRef {
+    const Load* load = As<Load>(e);
+    if (!load || m.buffer(load->buffer).scope != Scope::kGlobal || As<IntLit>(load->index[0])) {
+      return nullptr;
+    }
+    return MakeLoad(load->buffer, m.buffer(load->buffer).dtype,
+                    {MakeCast(DType::kI8, load->index[0])});
+  };
+  return Plant(m, seed, NoStmt, index);
+}
+
+// A lane takes its own part of a line for that of the lane beside it.
+bool WrongReplication(Module& m, uint64_t seed) {
+  const auto exchange = [](const StmtRef& s) -> std::optional<Block> {
+    const LaneExchange* x = As<LaneExchange>(s);
+    if (!x) return std::nullopt;
+    return With(s, Let{x->var, x->value});
+  };
+  return Plant(m, seed, exchange, NoExpr);
+}
+
 constexpr Bug kBugs[] = {
     {"wrong stride", Level::kThread, WrongStride},
     {"missing guard", Level::kThread, MissingGuard},
@@ -251,6 +287,9 @@ constexpr Bug kBugs[] = {
     {"one trip less", Level::kThread, OffByOneTrip},
     {"tile over another tile", Level::kThread, WrongArenaOffset},
     {"wrong identity of a reduction", Level::kThread, WrongIdentity},
+    {"wrong phase of a ring", Level::kThread, WrongPhase},
+    {"index in too few bits", Level::kThread, NarrowIndex},
+    {"wrong replication", Level::kThread, WrongReplication},
 };
 
 }  // namespace

@@ -1,7 +1,9 @@
 // Runs code of level Thread on the host, for tests of the passes: every thread of a block is a
 // fiber, which of them runs next is random, and accesses that no barrier orders are reported.
 //
-// On-chip memory starts as NaNs; every access is checked against its buffer's storage.
+// On-chip memory starts as NaNs; every access is checked against its buffer's storage. Asynchronous
+// moves read and write at a random moment between issue and wait, and whoever touches their
+// destination in between is reported. Instructions of a warp run when all its lanes have come.
 #ifndef TILEJIT_TESTS_UNIT_THREAD_EVAL_H_
 #define TILEJIT_TESTS_UNIT_THREAD_EVAL_H_
 
@@ -20,6 +22,7 @@
 #include "ir/address.h"
 #include "ir/host_eval.h"
 #include "ir/module.h"
+#include "layout/matrix_fragments.h"
 
 namespace tl::testing {
 
@@ -32,10 +35,13 @@ struct ThreadEvalArgs {
 
 class ThreadEval {
  public:
-  // `threads` per group; 0: one thread runs a block, groups one after the other.
-  ThreadEval(const Module& module, const ThreadEvalArgs& args, int threads, uint64_t seed)
+  // `threads` per group; 0: one thread runs a block, groups one after the other. `atoms` are the
+  // target's.
+  ThreadEval(const Module& module, const ThreadEvalArgs& args, int threads, uint64_t seed,
+             std::vector<MatrixAtom> atoms = {})
       : m_(module),
         args_(args),
+        atoms_(std::move(atoms)),
         single_(threads == 0),
         group_size_(std::max(threads, 1)),
         rng_(seed) {
@@ -62,7 +68,16 @@ class ThreadEval {
     double f = 0;
   };
   using Clock = std::vector<uint32_t>;
-  enum class State { kReady, kAtBlockBarrier, kAtGroupBarrier, kAtChannel, kDone };
+  enum class State { kReady, kAtBlockBarrier, kAtGroupBarrier, kAtChannel, kAtWarp, kDone };
+  static constexpr int kLanes = 32;
+
+  // An asynchronous move under way.
+  struct Flight {
+    BufferId dst, src;
+    int64_t dst_offset, src_offset;
+    int count;
+    bool inside, landed;
+  };
 
   struct Fiber {
     int id = 0;
@@ -74,6 +89,11 @@ class ThreadEval {
     std::map<BufferId, std::vector<char>> locals;
     std::map<BufferId, int64_t> sent, received;
     Clock clock;
+    // The warp instruction at which this lane waits, and what it brings.
+    const Stmt* at_warp = nullptr;
+    Value brought;
+    // The open group is the last one.
+    std::vector<std::vector<Flight>> groups = {{}};
   };
 
   // The last accesses to one byte of the arena or one element of a tensor.
@@ -81,6 +101,7 @@ class ThreadEval {
     int writer = -1;
     uint32_t write_time = 0;
     bool atomic = false;
+    bool flying = false;  // an asynchronous move will write it, or has
     Clock reads;
   };
 
@@ -153,6 +174,9 @@ class ThreadEval {
     auto* self = reinterpret_cast<ThreadEval*>(uintptr_t{low} | uintptr_t{high} << 32);
     self->BindParameters();
     self->Exec(self->launch_->body);
+    for (const std::vector<Flight>& group : self->cur_->groups) {
+      if (!group.empty()) self->Fail("asynchronous moves are under way at the end of a block");
+    }
     self->cur_->state = State::kDone;
   }
 
@@ -225,6 +249,7 @@ class ThreadEval {
 
   void Check(Cell& cell, bool write, bool atomic, const std::string& name) {
     const Clock& now = cur_->clock;
+    if (cell.flying) Fail(absl::StrCat("'", name, "' is touched while a move is under way"));
     const bool ordered = cell.writer < 0 || cell.writer == cur_->id ||
                          cell.write_time <= now[cell.writer] || (atomic && cell.atomic);
     if (!ordered) {
@@ -272,6 +297,193 @@ class ThreadEval {
     return arena_.data() + byte;
   }
 
+  // ---- Vectors and asynchronous moves
+
+  bool Aligned(BufferId id, int64_t offset, int64_t bytes) {
+    const Buffer& b = m_.buffer(id);
+    int64_t place = offset * static_cast<int64_t>(SizeOf(b.dtype));
+    if (b.scope == Scope::kGlobal) place += reinterpret_cast<uintptr_t>(memory_[id].data);
+    if (b.scope != Scope::kGlobal && b.scope != Scope::kLocal) place += b.arena_offset;
+    if (place % bytes != 0) {
+      Fail(absl::StrCat("'", b.name, "': ", bytes, " bytes at element ", offset, " not aligned"));
+    }
+    return place % bytes == 0;
+  }
+
+  void ExecVector(const VectorMove& x) {
+    const int64_t dst = Eval(x.dst_offset).i, src = Eval(x.src_offset).i;
+    const auto size = static_cast<int64_t>(SizeOf(m_.buffer(x.src).dtype));
+    if (!Aligned(x.dst, dst, x.count * size) || !Aligned(x.src, src, x.count * size)) return;
+    for (int i = 0; i < x.count; ++i) {
+      const char* from = At(x.src, src + i, false);
+      char* to = At(x.dst, dst + i, true);
+      if (from && to) std::memmove(to, from, size);
+    }
+  }
+
+  void ExecAsync(const AsyncMove& x) {
+    Flight f{
+        x.dst, x.src, Eval(x.dst_offset).i, Eval(x.src_offset).i, x.count, Eval(x.inside).i != 0,
+        false};
+    const auto size = static_cast<int64_t>(SizeOf(m_.buffer(x.src).dtype));
+    if (!Aligned(x.dst, f.dst_offset, x.count * size)) return;
+    if (f.inside && !Aligned(x.src, f.src_offset, x.count * size)) return;
+    for (int i = 0; i < x.count; ++i) {
+      if (f.inside && !At(x.src, f.src_offset + i, false)) return;
+      if (!At(x.dst, f.dst_offset + i, true)) return;
+      std::memset(At(x.dst, f.dst_offset + i, true), '\xff', size);
+    }
+    if (rng_() % 2) Land(f);
+    SetFlying(f, true);
+    cur_->groups.back().push_back(f);
+  }
+
+  void SetFlying(const Flight& f, bool flying) {
+    const Buffer& b = m_.buffer(f.dst);
+    const auto size = static_cast<int64_t>(SizeOf(b.dtype));
+    const int64_t first = b.arena_offset + f.dst_offset * size;
+    for (int64_t i = first; i < first + f.count * size; ++i) arena_cells_[i].flying = flying;
+  }
+
+  void Land(Flight& f) {
+    const auto size = static_cast<int64_t>(SizeOf(m_.buffer(f.dst).dtype));
+    for (int i = 0; i < f.count; ++i) {
+      const char* from = f.inside ? memory_[f.src].data + (f.src_offset + i) * size : nullptr;
+      char* to = At(f.dst, f.dst_offset + i, true);
+      if (!to) return;
+      from ? std::memcpy(to, from, size) : std::memset(to, 0, size);
+    }
+    f.landed = true;
+  }
+
+  // To others it looks as if this thread had written at the moment of its wait.
+  void WaitForMoves(int pending) {
+    std::vector<std::vector<Flight>>& groups = cur_->groups;
+    const int complete = std::max(static_cast<int>(groups.size()) - 1 - pending, 0);
+    for (int g = 0; g < complete; ++g) {
+      for (Flight& f : groups[g]) {
+        SetFlying(f, false);
+        if (!f.landed) {
+          Land(f);
+        } else {
+          for (int i = 0; i < f.count; ++i) At(f.dst, f.dst_offset + i, true);
+        }
+      }
+    }
+    groups.erase(groups.begin(), groups.begin() + complete);
+  }
+
+  // ---- Instructions of a warp
+
+  // Waits until all lanes have come; the last one runs it for all.
+  void MeetLanes(const Stmt& s) { MeetLanes(s, Value()); }
+  void MeetLanes(const Stmt& s, Value brought) {
+    Fiber& self = *cur_;
+    self.at_warp = &s;
+    self.brought = brought;
+    std::vector<Fiber*> lanes;
+    for (auto& f : fibers_) {
+      if (f->id / kLanes == self.id / kLanes) lanes.push_back(f.get());
+    }
+    if (lanes.size() != kLanes) return Fail("an instruction of a warp that is not whole");
+    for (Fiber* f : lanes) {
+      if (f->at_warp == &s) continue;
+      if (f->at_warp) return Fail("lanes of a warp meet at different instructions");
+      return Wait(State::kAtWarp);
+    }
+    if (const auto* x = std::get_if<LoadMatrix>(&s.node)) ExecLoadMatrix(*x, lanes);
+    if (const auto* x = std::get_if<Mma>(&s.node)) ExecMma(*x, lanes);
+    if (const auto* x = std::get_if<LaneExchange>(&s.node)) {
+      for (int i = 0; i < kLanes; ++i) lanes[i]->vars[x->var] = lanes[i ^ x->mask]->brought;
+    }
+    cur_ = &self;
+    for (Fiber* f : lanes) f->at_warp = nullptr, f->state = State::kReady;
+  }
+
+  void ExecLoadMatrix(const LoadMatrix& x, const std::vector<Fiber*>& lanes) {
+    const auto size = static_cast<int64_t>(SizeOf(m_.buffer(x.src).dtype));
+    const int64_t row_elements = 16 / size;
+    char rows[4][8][16];
+    for (int i = 0; i < 8 * x.matrices; ++i) {
+      cur_ = lanes[i];
+      const int64_t start = Eval(x.src_offset).i;
+      if (!Aligned(x.src, start, 16)) return;
+      for (int64_t e = 0; e < row_elements; ++e) {
+        const char* from = At(x.src, start + e, false);
+        if (!from) return;
+        std::memcpy(rows[i / 8][i % 8] + e * size, from, size);
+      }
+    }
+    for (int i = 0; i < kLanes; ++i) {
+      cur_ = lanes[i];
+      const int64_t dst = Eval(x.dst_offset).i;
+      for (int m = 0; m < x.matrices; ++m) {
+        char word[4];
+        std::memcpy(word, &rows[m][i / 4][i % 4 * 4], 4);
+        if (x.transpose) {
+          std::memcpy(word, &rows[m][2 * (i % 4)][i / 4 * 2], 2);
+          std::memcpy(word + 2, &rows[m][2 * (i % 4) + 1][i / 4 * 2], 2);
+        }
+        const int64_t per_word = 4 / size;
+        for (int64_t e = 0; e < per_word; ++e) {
+          char* to = At(x.dst, dst + m * per_word + e, true);
+          if (to) std::memcpy(to, word + e * size, size);
+        }
+      }
+    }
+  }
+
+  // Registers of all lanes as a matrix, row-major.
+  std::vector<double> Gather(const FragmentLayout& layout, BufferId array, const ExprRef& offset,
+                             const std::vector<Fiber*>& lanes) {
+    std::vector<double> matrix(layout.padded_elements());
+    for (int i = 0; i < kLanes; ++i) {
+      cur_ = lanes[i];
+      const int64_t first = Eval(offset).i;
+      for (int64_t s = 0; s < layout.slots(); ++s) {
+        const char* p = At(array, first + s, false);
+        if (p) matrix[layout.At({0, 0, i, s})] = LoadElement(m_.buffer(array).dtype, p);
+      }
+    }
+    return matrix;
+  }
+
+  static double ToTf32(double v) {
+    const auto single = static_cast<float>(v);
+    uint32_t bits;
+    std::memcpy(&bits, &single, 4);
+    bits = (bits + 0x1000) & ~uint32_t{0x1fff};
+    float rounded;
+    std::memcpy(&rounded, &bits, 4);
+    return rounded;
+  }
+
+  void ExecMma(const Mma& x, const std::vector<Fiber*>& lanes) {
+    if (static_cast<size_t>(x.atom) >= atoms_.size()) return Fail("no such matrix instruction");
+    const MatrixAtom& atom = atoms_[x.atom];
+    std::vector<double> a = Gather(AtomA(atom), x.a, x.a_offset, lanes);
+    std::vector<double> b = Gather(AtomB(atom), x.b, x.b_offset, lanes);
+    const FragmentLayout layout = AtomC(atom);
+    std::vector<double> c = Gather(layout, x.c, x.c_offset, lanes);
+    if (atom.tf32) {
+      for (std::vector<double>* m : {&a, &b})
+        std::transform(m->begin(), m->end(), m->begin(), ToTf32);
+    }
+    for (int i = 0; i < atom.m; ++i) {
+      for (int j = 0; j < atom.n; ++j) {
+        for (int k = 0; k < atom.k; ++k) c[i * atom.n + j] += a[i * atom.k + k] * b[j * atom.k + k];
+      }
+    }
+    for (int i = 0; i < kLanes; ++i) {
+      cur_ = lanes[i];
+      const int64_t first = Eval(x.c_offset).i;
+      for (int64_t s = 0; s < layout.slots(); ++s) {
+        char* p = At(x.c, first + s, true);
+        if (p) StoreElement(m_.buffer(x.c).dtype, p, c[layout.At({0, 0, i, s})]);
+      }
+    }
+  }
+
   static Value Get(DType t, const void* p) {
     Value v;
     if (IsFloat(t)) {
@@ -315,6 +527,9 @@ class ThreadEval {
     if (const auto* x = As<Load>(e)) {
       const char* p = At(x->buffer, Eval(x->index[0]).i, false);
       return p ? Get(m_.buffer(x->buffer).dtype, p) : v;
+    }
+    if (const auto* x = As<IsAligned>(e)) {
+      return {reinterpret_cast<uintptr_t>(memory_[x->buffer].data) % x->bytes == 0, 0};
     }
     Fail("an expression that level Thread does not have");
     return v;
@@ -477,6 +692,29 @@ class ThreadEval {
       ++cur_->clock[cur_->id];
       ring_moved_ = true;
     } else {
+      ExecNearTarget(s);
+    }
+  }
+
+  void ExecNearTarget(const StmtRef& s) {
+    if (const auto* x = As<SlotFor>(s)) {
+      for (int64_t i = 0; i < x->count && error_.empty(); ++i) {
+        cur_->vars[x->var].i = i;
+        Exec(x->body);
+      }
+    } else if (const auto* x = As<VectorMove>(s)) {
+      ExecVector(*x);
+    } else if (const auto* x = As<AsyncMove>(s)) {
+      ExecAsync(*x);
+    } else if (As<AsyncCommit>(s)) {
+      cur_->groups.emplace_back();
+    } else if (const auto* x = As<AsyncWait>(s)) {
+      WaitForMoves(x->pending);
+    } else if (const auto* x = As<LaneExchange>(s)) {
+      MeetLanes(*s, Eval(x->value));
+    } else if (As<LoadMatrix>(s) || As<Mma>(s)) {
+      MeetLanes(*s);
+    } else {
       Fail("a statement that level Thread does not have");
     }
   }
@@ -518,6 +756,7 @@ class ThreadEval {
 
   const Module& m_;
   const ThreadEvalArgs& args_;
+  const std::vector<MatrixAtom> atoms_;
   const bool single_;
   const int group_size_;
   std::mt19937_64 rng_;
