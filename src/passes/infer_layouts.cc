@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -12,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "ir/visit.h"
 #include "layout/matrix_fragments.h"
+#include "passes/exchange_registers.h"
 #include "passes/fragment_uses.h"
 #include "passes/notes.h"
 #include "passes/select_atoms.h"
@@ -320,11 +322,14 @@ class Converter : public StmtMapper {
   }
   // `to`: null for shared memory.
   void Note(const Buffer& b, const FragmentLayout* to) {
-    const bool registers =
-        b.layout && to && ConversionBetween(*b.layout, *to) <= Conversion::kSlots;
+    std::string_view how = "through shared memory";
+    if (b.layout && to && SlotPermutation(*b.layout, *to)) {
+      how = "within each thread";
+    } else if (b.layout && to && IsExchange(*b.layout, *to)) {
+      how = "by exchanges between lanes";
+    }
     const auto bytes = b.num_elements() * static_cast<int64_t>(SizeOf(b.dtype));
-    m_.notes.push_back(absl::StrCat(b.name, " is converted for the statement", At(span_), ": ",
-                                    registers ? "within each thread" : "through shared memory",
+    m_.notes.push_back(absl::StrCat(b.name, " is converted for the statement", At(span_), ": ", how,
                                     ", ", bytes, " bytes"));
   }
   BufferId InShared(BufferId id) {

@@ -274,7 +274,12 @@ StatusOr<Text> ExprEmitter::EmitSelect(const Select& s) const {
   TL_ASSIGN_OR_RETURN(Text x, Emit(s.yes));
   TL_ASSIGN_OR_RETURN(Text y, Emit(s.no));
   const CType type = x.type == CType::kI32 ? y.type : x.type;
-  return Text{absl::StrCat(Wrap(c, kOrOr), " ? ", Wrap(x, kOrOr), " : ", Wrap(y, kTernary)),
+  // Both sides of one type: which one a conditional expression has is no matter of taste in C++.
+  const auto side = [&](const Text& t, int precedence) {
+    return t.type == type ? Wrap(t, precedence)
+                          : absl::StrCat("(", Name(type), ")", Wrap(t, kPrefix));
+  };
+  return Text{absl::StrCat(Wrap(c, kOrOr), " ? ", side(x, kOrOr), " : ", side(y, kTernary)),
               kTernary, type, Union(x.range, y.range)};
 }
 
