@@ -52,6 +52,12 @@ FragmentLayout LayoutOfC(const Target& target, const Gemm& g) {
   return TiledC(target.matrix_atoms[g.atom], m, n, g.warp_rows, g.warp_cols);
 }
 
+// May the instructions take operand A from its own registers? What pads the depth there is not
+// zero.
+bool TakesFragment(const Target& target, const Gemm& g) {
+  return g.atom != kNoAtom && !g.transpose_a && g.a.extents[1] % target.matrix_atoms[g.atom].k == 0;
+}
+
 FragmentLayout LayoutOfA(const Target& target, const Gemm& g) {
   return TiledA(target.matrix_atoms[g.atom], g.a.extents[0], g.a.extents[1], g.warp_rows,
                 g.warp_cols);
@@ -78,7 +84,7 @@ class Assignment {
     }
     for (const FragmentUses::Product& p : uses_.products) {
       const BufferId a = p.gemm.a.buffer;
-      if (p.gemm.atom == kNoAtom || p.gemm.transpose_a || !Mapped(a)) continue;
+      if (!TakesFragment(target_, p.gemm) || !Mapped(a)) continue;
       Give(a, LayoutOfA(target_, p.gemm));
     }
     Derive();
@@ -272,8 +278,7 @@ class Converter : public StmtMapper {
       }
     }
     const FragmentLayout* a = LayoutOf(g.a.buffer);
-    const bool direct =
-        a && c && g.atom != kNoAtom && !g.transpose_a && *a == LayoutOfA(target_, g);
+    const bool direct = a && c && TakesFragment(target_, g) && *a == LayoutOfA(target_, g);
     if (a && !direct) out.a.buffer = InShared(g.a.buffer);
     if (LayoutOf(g.b.buffer)) out.b.buffer = InShared(g.b.buffer);
     return out;

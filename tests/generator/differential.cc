@@ -77,16 +77,22 @@ Target ThreadTarget(bool simt, int threads) {
 
 }  // namespace
 
-Differential::Differential(std::vector<std::string> backends)
+Differential::Differential(std::vector<std::string> backends, Places places)
     : backends_(std::move(backends)),
+      compiler_(places.compiler.empty() ? TL_HOST_COMPILER : places.compiler),
       thread_target_(ThreadTarget(true, kThreads)),
       nested_target_(ThreadTarget(false, 1)) {
   SearchPaths paths = ReadEnvironment().paths;
-  paths.library_dir = TL_LIBRARY_DIR;
+  paths.library_dir = places.library.empty() ? TL_LIBRARY_DIR : places.library;
   cpu_ = MakeCpuBackend(paths, 2);
   if (StatusOr<Target> t = cpu_->FindTarget("cpu"); t.ok()) cpu_target_ = *std::move(t);
   if (StatusOr<Target> t = FindCudaTarget("sm_80"); t.ok()) cuda_target_ = *std::move(t);
   cuda_target_.default_threads = 32;
+  cuda_ = MakeCudaBackend(paths);
+  gpu_target_ = cuda_target_;
+  if (auto devices = cuda_->Devices(); devices.ok() && !devices->empty()) {
+    gpu_target_ = devices->front().target;
+  }
 }
 
 StatusOr<reference::GeneratedInputs> Differential::Inputs(const Program& program) const {
@@ -167,6 +173,42 @@ StatusOr<std::string> Differential::RunCpu(const Module& thread,
   return std::string();
 }
 
+// On the first GPU; its results replace the host's memory, guards included.
+StatusOr<std::string> Differential::RunCuda(const Module& thread,
+                                            const reference::GeneratedInputs& inputs) {
+  TL_ASSIGN_OR_RETURN(const Generated generated, cuda_->Generate(thread, gpu_target_, {}));
+  TL_ASSIGN_OR_RETURN(const Built built, cuda_->Build(generated, gpu_target_));
+  TL_ASSIGN_OR_RETURN(const auto kernel, cuda_->Load(built.binary, generated.entries, thread, 0));
+  TL_ASSIGN_OR_RETURN(const auto session, cuda_->OpenSession(0));
+  std::vector<const reference::GuardedMemory*> memories;
+  for (const auto& m : inputs.operands) memories.push_back(&m);
+  for (const auto& m : inputs.workspaces) memories.push_back(&m);
+  std::vector<void*> blocks, pointers;
+  for (const reference::GuardedMemory* m : memories) {
+    const auto bytes = static_cast<size_t>(m->whole_bytes());
+    TL_ASSIGN_OR_RETURN(void* block, session->Allocate(bytes));
+    TL_RETURN_IF_ERROR(session->CopyIn(block, m->whole(), bytes));
+    blocks.push_back(block);
+    pointers.push_back(static_cast<uint8_t*>(block) + reference::GuardedMemory::kGuard);
+  }
+  LaunchArguments arguments(thread, inputs.arguments, std::move(pointers));
+  LaunchParams params = arguments.params();
+  params.stream = session->stream();
+  for (size_t i = 0; i < thread.launches.size(); ++i) {
+    TL_ASSIGN_OR_RETURN(const int64_t count,
+                        NumBlocks(thread, thread.launches[i], inputs.arguments.host()));
+    if (count == 0) continue;
+    TL_RETURN_IF_ERROR(kernel->Launch(static_cast<int>(i), count, params));
+  }
+  TL_RETURN_IF_ERROR(session->Synchronize());
+  for (size_t i = 0; i < memories.size(); ++i) {
+    TL_RETURN_IF_ERROR(session->CopyOut(const_cast<uint8_t*>(memories[i]->whole()), blocks[i],
+                                        static_cast<size_t>(memories[i]->whole_bytes())));
+    session->Free(blocks[i]);
+  }
+  return std::string();
+}
+
 StatusOr<std::string> Differential::RunThreads(const Module& thread,
                                                const reference::GeneratedInputs& inputs,
                                                int threads, uint64_t seed) {
@@ -179,8 +221,7 @@ StatusOr<std::string> Differential::RunEmulated(const Module& thread,
                                                 const reference::GeneratedInputs& inputs,
                                                 uint64_t seed) {
   TL_ASSIGN_OR_RETURN(const Generated generated, EmitC(thread, cuda_target_, CudaDialect()));
-  TL_ASSIGN_OR_RETURN(const auto program,
-                      EmulatedProgram::Build(generated, TL_HOST_COMPILER));
+  TL_ASSIGN_OR_RETURN(const auto program, EmulatedProgram::Build(generated, compiler_));
   LaunchArguments arguments(thread, inputs);
   for (size_t i = 0; i < thread.launches.size(); ++i) {
     TL_ASSIGN_OR_RETURN(const int64_t blocks,
@@ -196,6 +237,7 @@ Outcome Differential::RunOn(const std::string& backend, const Program& program,
                             const Mutation& mutation) {
   const Target& target = backend == "cpu"       ? cpu_target_
                          : backend == "emulate" ? cuda_target_
+                         : backend == "cuda"    ? gpu_target_
                          : backend == "nested"  ? nested_target_
                                                 : thread_target_;
   Module tile = *module_;
@@ -209,7 +251,8 @@ Outcome Differential::RunOn(const std::string& backend, const Program& program,
   StatusOr<reference::GeneratedInputs> inputs = Inputs(program);
   if (!inputs.ok()) return Refused("inputs", inputs.status());
   const StatusOr<std::string> run =
-      backend == "cpu" ? RunCpu(*thread, *inputs)
+      backend == "cpu"    ? RunCpu(*thread, *inputs)
+      : backend == "cuda" ? RunCuda(*thread, *inputs)
       : backend == "emulate"
           ? RunEmulated(*thread, *inputs, program.seed)
           : RunThreads(*thread, *inputs, backend == "nested" ? 1 : kThreads, program.seed);

@@ -42,8 +42,11 @@ class Differential {
   // Of "nested" and "thread" (level Thread as a CPU and as a GPU gets it, interpreted: wild
   // accesses and races are reported), "cpu" (compiled) and "emulate" (CUDA source on the host). The
   // reference always runs, in both modes. Put "nested" before "cpu", whose wild accesses corrupt
-  // the process.
-  explicit Differential(std::vector<std::string> backends);
+  // the process. "cuda" needs a GPU.
+  struct Places {
+    std::string compiler, library;  // for "emulate" and "cpu"; empty: those of the build
+  };
+  explicit Differential(std::vector<std::string> backends, Places places = Places());
 
   Outcome Run(const Program& program) { return Run(program, nullptr); }
   // kRefused, with where "mutation", if no backend's code had anything to change.
@@ -57,6 +60,7 @@ class Differential {
   Outcome Reference(const Program& program);
   Outcome RunOn(const std::string& backend, const Program& program, const Mutation& mutation);
   StatusOr<std::string> RunCpu(const Module& thread, const reference::GeneratedInputs& inputs);
+  StatusOr<std::string> RunCuda(const Module& thread, const reference::GeneratedInputs& inputs);
   StatusOr<std::string> RunThreads(const Module& thread, const reference::GeneratedInputs& inputs,
                                    int threads, uint64_t seed);
   StatusOr<std::string> RunEmulated(const Module& thread, const reference::GeneratedInputs& inputs,
@@ -66,8 +70,9 @@ class Differential {
   std::string CompareAll(const reference::GeneratedInputs& inputs, Outcome* outcome) const;
 
   std::vector<std::string> backends_;
-  std::unique_ptr<Backend> cpu_;
-  Target cpu_target_, thread_target_, nested_target_, cuda_target_;
+  const std::string compiler_;
+  std::unique_ptr<Backend> cpu_, cuda_;
+  Target cpu_target_, thread_target_, nested_target_, cuda_target_, gpu_target_;
   std::unique_ptr<Module> module_;
   std::unique_ptr<reference::Outputs> exact_;
 };

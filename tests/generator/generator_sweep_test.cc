@@ -53,6 +53,20 @@ TEST_P(Shard, CudaSourceAgreesWithTheReference) {
 
 INSTANTIATE_TEST_SUITE_P(Random, Shard, ::testing::Range(0, 4));
 
+// Programs that showed a fault once.
+TEST(Generator, OldFaultsStayMended) {
+  // Atomic updates behind conditions within their error.
+  Differential cpu({"cpu"});
+  for (uint64_t seed : {20230, 35143, 22286, 26106}) {
+    EXPECT_EQ(cpu.Run(Generate(seed)).verdict, Verdict::kAgrees) << seed;
+  }
+  // Types of conditional expressions and of remainders by 1; an operand deeper than its fragment.
+  Differential gpu({"emulate"});
+  for (uint64_t seed : {10194, 34013, 24405}) {
+    EXPECT_EQ(gpu.Run(Generate(seed)).verdict, Verdict::kAgrees) << seed;
+  }
+}
+
 TEST(Generator, IsTheSameEverywhere) {
   const Program a = Generate(42), b = Generate(42);
   EXPECT_EQ(a.text, b.text);

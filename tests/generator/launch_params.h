@@ -15,10 +15,11 @@ namespace tl::generator {
 
 class LaunchArguments {
  public:
-  LaunchArguments(const Module& module, const reference::GeneratedInputs& inputs) {
-    const reference::Arguments& a = inputs.arguments;
-    pointers_ = a.operands;
-    pointers_.insert(pointers_.end(), a.workspaces.begin(), a.workspaces.end());
+  LaunchArguments(const Module& module, const reference::GeneratedInputs& inputs)
+      : LaunchArguments(module, inputs.arguments, Pointers(inputs.arguments)) {}
+  // With other storage for the operands and workspaces.
+  LaunchArguments(const Module& module, const reference::Arguments& a, std::vector<void*> pointers)
+      : pointers_(std::move(pointers)) {
     ints_ = a.dims;
     ints_.insert(ints_.end(), a.strides.begin(), a.strides.end());
     const size_t first = ints_.size();
@@ -46,6 +47,12 @@ class LaunchArguments {
   }
 
  private:
+  static std::vector<void*> Pointers(const reference::Arguments& a) {
+    std::vector<void*> pointers = a.operands;
+    pointers.insert(pointers.end(), a.workspaces.begin(), a.workspaces.end());
+    return pointers;
+  }
+
   std::vector<void*> pointers_;
   std::vector<int64_t> ints_;
   std::vector<float> floats_;

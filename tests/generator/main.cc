@@ -1,6 +1,5 @@
-// generator --seed S --count N --backends nested,cpu,thread,emulate [--faults N] [--show]
-// [--refusals]
-// [--whole]
+// generator --seed S --count N --backends nested,cpu,thread,emulate,cuda [--faults N] [--show]
+// [--refusals] [--whole] [--compiler PATH] [--library DIR]
 //
 // Runs programs of the seeds S … S+N-1 and prints what was refused, which operation met which type,
 // and every fault with its program, whole and made small. `--show` prints the programs and runs
@@ -31,6 +30,7 @@ struct Flags {
   bool refusals = false;  // print them too
   bool minimize = true;
   std::vector<std::string> backends = {"nested", "cpu", "thread"};
+  Differential::Places places;
 };
 
 Flags Parse(int argc, char** argv) {
@@ -50,6 +50,10 @@ Flags Parse(int argc, char** argv) {
       f.count = std::strtoull(value, nullptr, 10), ++i;
     } else if (flag == "--faults") {
       f.max_faults = std::atoi(value), ++i;
+    } else if (flag == "--compiler") {
+      f.places.compiler = value, ++i;
+    } else if (flag == "--library") {
+      f.places.library = value, ++i;
     } else if (flag == "--backends") {
       f.backends = absl::StrSplit(value, ',', absl::SkipEmpty()), ++i;
     } else {
@@ -74,7 +78,7 @@ void ReportFault(const Program& program, const Outcome& outcome, Differential& d
 }
 
 int Main(const Flags& flags) {
-  Differential differential(flags.backends);
+  Differential differential(flags.backends, flags.places);
   Coverage coverage;
   std::map<std::string, int> refusals;
   std::map<std::string, uint64_t> examples;

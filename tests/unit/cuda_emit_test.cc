@@ -277,7 +277,7 @@ TEST(EmitC, TextDoesNotDependOnTheArchitecture) {
 TEST(EmitC, RefusesMoreThreadsThanThereAre) {
   for (const char* threads : {"1025", "2048"}) {
     const std::string text =
-        absl::StrReplaceAll(kScale, {{"in M {", std::string("in M threads=") + threads + " {"}});
+        absl::StrReplaceAll(kScale, {{"threads=256", std::string("threads=") + threads}});
     const StatusOr<Generated> g = Generate(text);
     ASSERT_FALSE(g.ok());
     EXPECT_THAT(std::string(g.status().message()), HasSubstr(threads));

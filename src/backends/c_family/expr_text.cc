@@ -265,7 +265,9 @@ StatusOr<Text> ExprEmitter::EmitInt(BinaryOp op, const Text& a, const Text& b) c
     const Text x = widen ? Widened(b) : b;
     return Text{absl::StrCat("-", Wrap(x, kPostfix)), kPrefix, type, range};
   }
-  if (Divides(op)) return PlainDivide(op, widen ? Widened(a) : a, b, type, range);
+  // The divisor may vanish into a shift or a mask.
+  const bool narrow_dividend = !narrow && a.type == CType::kI32;
+  if (Divides(op)) return PlainDivide(op, narrow_dividend ? Widened(a) : a, b, type, range);
   return Infix(*COperator(op), widen ? Widened(a) : a, b, type, range);
 }
 

@@ -112,6 +112,7 @@ class Agent {
   bool StoreTo(const Stmt& s, const Store& store, Tile* tile, int64_t at, Value value);
   Value Combine(StoreOp op, DType t, const Value& old, const Value& value) const;
   bool CheckRace(const Tile& tile, int64_t at, const Span& span, std::string_view action);
+  Value Updated(const Value& old, const Value& updated, ScalarType type) const;
   void AtomicAt(const Stmt& s, AtomicOp op, Tensor* tensor, int64_t offset, const Value& value);
 
   // ---- regions.cc

@@ -159,8 +159,9 @@ bool Agent::Exec(const Stmt& s, const AtomicElement& atomic) {
   const TileView view = ViewOf(atomic.buffer, b.dtype, b.extents, &tile->data);
   const int64_t at = view.At(index);
   const ScalarType type = ComputeType(b.dtype);
-  const Value sum = arith_.Binary(OperatorOf(atomic.op), type, view.Get(at), value);
-  view.Set(at, arith_.Convert(b.dtype, type, sum));
+  const Value old = view.Get(at);
+  const Value sum = arith_.Binary(OperatorOf(atomic.op), type, old, value);
+  view.Set(at, Updated(old, arith_.Convert(b.dtype, type, sum), type));
   return true;
 }
 
@@ -184,7 +185,14 @@ void Agent::AtomicAt(const Stmt& s, AtomicOp op, Tensor* tensor, int64_t offset,
   if (exact_ && op == AtomicOp::kAdd && IsFloat(t)) {
     r.err += Epsilon(t) * (std::abs(old.c.f) + std::abs(value.c.f));
   }
-  tensor->Set(offset, r);
+  tensor->Set(offset, Updated(old, r, type));
+}
+
+// An update behind a condition that lies within its error happens or does not.
+Value Agent::Updated(const Value& old, const Value& updated, ScalarType type) const {
+  if (doubt_ == Doubt::kTaken) return WidenByOther(updated, old, type);
+  if (doubt_ == Doubt::kNotTaken) return WidenByOther(old, updated, type);
+  return updated;
 }
 
 }  // namespace tl::reference
