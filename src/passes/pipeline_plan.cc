@@ -109,6 +109,8 @@ class Simulation {
     for (now_ = 0; now_ < trips_ && ok(); ++now_) {
       for (const Step& s : agent.body) Do(s, now_ + s.iteration);
     }
+    if (uses_ != trips_) Fail("not every iteration is computed once");
+    uses_ = 0;
     for (const RingState& r : state_) {
       for (const Slot& slot : r.slots) {
         if (slot.phase == Phase::kFlying) Fail("copies are under way after the loop");
@@ -137,6 +139,7 @@ class Simulation {
       case StepKind::kBarrier:
         return Barrier();
       case StepKind::kUse:
+        ++uses_;
         for (RingState& ring : state_) Use(ring);
         return;
       case StepKind::kNextFill:
@@ -211,6 +214,7 @@ class Simulation {
   int now_ = 0;     // iteration of this pass
   int first_ = 0;   // iterations of earlier passes
   int groups_ = 0;  // committed so far
+  int uses_ = 0;    // of this pass
   int epoch_ = 0;
   std::string fault_;
 };

@@ -12,6 +12,7 @@
 #include "ir/visit.h"
 #include "passes/early_copies.h"
 #include "passes/pipeline_plan.h"
+#include "passes/select_atoms.h"
 
 namespace tl {
 namespace {
@@ -37,7 +38,11 @@ using PlannedLoops = absl::flat_hash_map<VarId, PlannedLoop>;
 class LaunchPlanner {
  public:
   LaunchPlanner(Module& module, const Target& target, int64_t limit, const Launch& launch)
-      : m_(module), target_(target), limit_(limit), launch_(launch), facts_(module, launch) {}
+      : m_(module),
+        transport_(target.async_copies ? Transport::kAsyncCopy : Transport::kRegisters),
+        limit_(limit),
+        launch_(launch),
+        facts_(module, launch) {}
 
   StatusOr<PlannedLoops> Run() {
     Walk(launch_.body);
@@ -63,7 +68,7 @@ class LaunchPlanner {
     }
     PlannedLoop planned{FindEarlyCopies(m_, facts_, loop), {}};
     if (!planned.copies.tiles.empty()) {
-      Ring ring{planned.copies.tiles, 1, Transport::kAsyncCopy};
+      Ring ring{planned.copies.tiles, 1, transport_};
       ring.depth = DepthOf(s, loop, trips, ring);
       if (ring.depth > 1) Keep(s, loop, std::move(ring), std::move(planned));
     } else if (planned.copies.refused.empty()) {
@@ -74,7 +79,8 @@ class LaunchPlanner {
 
   // The stages that the author asks for, fewer if they do not fit; 1: no overlap.
   int DepthOf(const StmtRef& s, const For& loop, const ExprRef& trips, const Ring& ring) {
-    int64_t most = std::min(loop.stages, kMaxDepth);
+    // Registers hold one iteration, so a third slot would gain nothing.
+    int64_t most = transport_ == Transport::kRegisters ? 2 : std::min(loop.stages, kMaxDepth);
     if (const int64_t* n = IntValue(trips)) most = std::min(most, *n);
     int64_t slot = 0;
     for (BufferId tile : ring.tiles) slot += ArenaBytes(m_.buffer(tile));
@@ -110,7 +116,7 @@ class LaunchPlanner {
   }
 
   Module& m_;
-  const Target& target_;
+  const Transport transport_;
   const int64_t limit_;
   const Launch& launch_;
   LaunchFacts facts_;
@@ -163,6 +169,7 @@ class LoopRewriter {
     trips_ = NewLet(out_, "trips", Op(BinaryOp::kSub, end, begin));
     first_ = loop_.down ? Op(BinaryOp::kSub, end, MakeInt(1)) : begin;
     SplitBody();
+    if (ring_.transport == Transport::kRegisters) MakeRegisters();
     for (BufferId tile : ring_.tiles) {
       Buffer& b = m_.buffers[tile];
       b.extents.insert(b.extents.begin(), ring_.depth);
@@ -224,10 +231,19 @@ class LoopRewriter {
     return Op(loop_.down ? BinaryOp::kSub : BinaryOp::kAdd, first_, t);
   }
 
-  // The copies of iteration `t`, if the loop has it.
-  void Issue(const ExprRef& t, const ExprRef& slot, Block& out) {
+  // `body` if the loop has iteration `t`.
+  void IfExists(const ExprRef& t, Block body, Block& out) const {
     const ExprRef exists = Op(BinaryOp::kLt, t, trips_);
-    if (const BoolLit* known = As<BoolLit>(exists); known && !known->value) return;
+    const BoolLit* known = As<BoolLit>(exists);
+    if (!known) {
+      out.push_back(MakeStmt(If{exists, std::move(body), {}}, stmt_->span, stmt_->id));
+    } else if (known->value) {
+      out.insert(out.end(), body.begin(), body.end());
+    }
+  }
+
+  // The copies of iteration `t` to other places than the loop's own.
+  void Copies(const ExprRef& t, absl::flat_hash_map<BufferId, Substitution::Tile> to, Block& out) {
     Block body;
     // With a number of iterations that is known, so are the bounds of what is read.
     const ExprRef at = IntValue(trips_) && !IntValue(t)
@@ -235,22 +251,53 @@ class LoopRewriter {
                            : t;
     Substitution s;
     s.vars[loop_.var] = NewLet(body, m_.var(loop_.var).name, IndexAt(at));
-    for (BufferId tile : ring_.tiles) s.tiles[tile] = {tile, {slot}};
+    s.tiles = std::move(to);
     Block copies = CloneBlock(m_, issue_, std::move(s));
     body.insert(body.end(), copies.begin(), copies.end());
-    if (As<BoolLit>(exists)) {
-      out.insert(out.end(), body.begin(), body.end());
-    } else {
-      out.push_back(MakeStmt(If{exists, std::move(body), {}}, stmt_->span, stmt_->id));
+    IfExists(t, std::move(body), out);
+  }
+  void Issue(const ExprRef& t, const ExprRef& slot, Block& out) {
+    absl::flat_hash_map<BufferId, Substitution::Tile> slots;
+    for (BufferId tile : ring_.tiles) slots[tile] = {tile, {slot}};
+    Copies(t, std::move(slots), out);
+  }
+  void Fetch(const ExprRef& t, Block& out) {
+    absl::flat_hash_map<BufferId, Substitution::Tile> registers;
+    for (const auto& [tile, id] : registers_) registers[tile] = {id, {}};
+    Copies(t, std::move(registers), out);
+  }
+  void Put(const ExprRef& t, const ExprRef& slot, Block& out) {
+    Block body;
+    for (const auto& [tile, id] : registers_) {
+      Copy put{WholeTile(m_.buffer(id), id), WholeTile(m_.buffer(id), tile), nullptr};
+      put.dst.offset.insert(put.dst.offset.begin(), slot);
+      for (int& d : put.dst.dims) ++d;
+      body.push_back(MakeStmt(std::move(put), stmt_->span));
+    }
+    IfExists(t, std::move(body), out);
+  }
+
+  // Fragments that hold an iteration's data on their way to a slot.
+  void MakeRegisters() {
+    for (BufferId tile : ring_.tiles) {
+      Buffer b = m_.buffer(tile);
+      b.name += "_next";
+      b.scope = Scope::kFragment;
+      b.swizzle = {};
+      const BufferId id = m_.AddBuffer(std::move(b));
+      out_.push_back(MakeStmt(Alloc{id}, stmt_->span));
+      registers_.emplace_back(tile, id);
     }
   }
 
   void Prologue() {
     int fill = 0;
     for (const Step& s : planned_.plan.agents[0].prologue) {
-      if (s.kind == StepKind::kIssue) Issue(MakeInt(s.iteration), MakeInt(fill), out_);
-      if (s.kind == StepKind::kCommit) out_.push_back(MakeStmt(AsyncCommit{}, stmt_->span));
-      if (s.kind == StepKind::kNextFill) fill = fill + 1 == ring_.depth ? 0 : fill + 1;
+      if (s.kind == StepKind::kNextFill) {
+        fill = fill + 1 == ring_.depth ? 0 : fill + 1;
+      } else {
+        Emit(s, MakeInt(0), MakeInt(fill), out_);
+      }
     }
     fill_ = NewCounter("fill", fill);
     use_ = NewCounter("use", 0);
@@ -268,14 +315,22 @@ class LoopRewriter {
       main.var = m_.AddVar("it", ScalarType::kInt, VarRole::kLoop, stmt_->span);
       main.body.push_back(MakeStmt(Let{loop_.var, IndexAt(Read(main.var))}));
     }
-    for (const Step& s : planned_.plan.agents[0].body) Emit(s, Read(main.var), main.body);
+    for (const Step& s : planned_.plan.agents[0].body) {
+      Emit(s, Read(main.var), Read(fill_), main.body);
+    }
     return MakeStmt(std::move(main), stmt_->span, stmt_->id);
   }
 
-  void Emit(const Step& s, const ExprRef& t, Block& out) {
+  // A step of the iteration `now`, `slot` being the one to fill.
+  void Emit(const Step& s, const ExprRef& now, const ExprRef& slot, Block& out) {
+    const ExprRef t = Op(BinaryOp::kAdd, now, MakeInt(s.iteration));
     switch (s.kind) {
       case StepKind::kIssue:
-        return Issue(Op(BinaryOp::kAdd, t, MakeInt(s.iteration)), Read(fill_), out);
+        return Issue(t, slot, out);
+      case StepKind::kFetch:
+        return Fetch(t, out);
+      case StepKind::kPut:
+        return Put(t, slot, out);
       case StepKind::kCommit:
         return out.push_back(MakeStmt(AsyncCommit{}, stmt_->span));
       case StepKind::kWait:
@@ -288,9 +343,6 @@ class LoopRewriter {
         return out.push_back(Next(fill_));
       case StepKind::kNextUse:
         return out.push_back(Next(use_));
-      case StepKind::kFetch:
-      case StepKind::kPut:
-        return;
     }
   }
 
@@ -316,6 +368,7 @@ class LoopRewriter {
   const Ring& ring_;
   const Team team_;
   Block out_, issue_, rest_;
+  std::vector<std::pair<BufferId, BufferId>> registers_;  // per tile of the ring
   ExprRef trips_, first_;
   VarId fill_ = kNoId, use_ = kNoId;
 };
@@ -374,11 +427,11 @@ bool HasPipelined(const Launch& launch) {
 Status PlanPipelines(Module& module, const Target& target, int64_t shared_budget) {
   int64_t limit = target.max_shared_bytes;
   if (shared_budget > 0 && (limit == 0 || shared_budget < limit)) limit = shared_budget;
-  const bool overlaps = target.register_fragments && target.async_copies;
   for (Launch& launch : module.launches) {
     if (!HasPipelined(launch)) continue;
     PlannedLoops planned;
-    if (overlaps) {
+    // Elsewhere copies are stores of single elements, which gain nothing by coming early.
+    if (UsesRegisters(target, launch)) {
       TL_ASSIGN_OR_RETURN(planned, LaunchPlanner(module, target, limit, launch).Run());
     }
     launch.body = Applier(module, planned).MapBlock(launch.body);
