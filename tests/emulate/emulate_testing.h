@@ -32,12 +32,10 @@ inline std::vector<EmulatedOperand> OperandsOf(const reference::GeneratedInputs&
 
 // All launches of a program, in order.
 inline Status RunEmulated(const Module& thread, EmulatedProgram& emulated,
-                          const reference::GeneratedInputs& inputs, const EmulateOptions& options,
-                          EmulateStats* stats = nullptr) {
-  const std::vector<EmulatedOperand> operands = OperandsOf(inputs);
+                          const std::vector<EmulatedOperand>& operands, const HostArgs& args,
+                          const EmulateOptions& options, EmulateStats* stats = nullptr) {
   std::vector<void*> pointers;
   for (const EmulatedOperand& o : operands) pointers.push_back(const_cast<void*>(o.data));
-  const HostArgs args = inputs.arguments.host();
   Params params(thread, std::move(pointers), args);
   for (size_t i = 0; i < thread.launches.size(); ++i) {
     TL_ASSIGN_OR_RETURN(const int64_t blocks, NumBlocks(thread, thread.launches[i], args));
@@ -72,8 +70,9 @@ inline void ExpectRightNumbers(const CudaCase& c, const Target& target,
         ASSERT_TRUE(inputs.ok()) << inputs.status();
         const auto exact = reference::RunExact(program->tile, inputs->arguments);
         ASSERT_TRUE(exact.ok()) << FormatSpan(DetailOf(exact.status()).span) << exact.status();
-        const Status run = RunEmulated(program->thread, **emulated, *inputs,
-                                       {.seed = seed, .arrival = arrival}, options.stats);
+        const Status run =
+            RunEmulated(program->thread, **emulated, OperandsOf(*inputs), inputs->arguments.host(),
+                        {.seed = seed, .arrival = arrival}, options.stats);
         ASSERT_TRUE(run.ok()) << run << "\n" << program->generated.source;
         if (!ExpectExact(*program, *inputs, *exact)) {
           GTEST_FAIL() << KernelText(program->generated);

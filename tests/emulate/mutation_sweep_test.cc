@@ -1,0 +1,276 @@
+// Deleting any one wait, commit, barrier or bounds guard from a generated kernel must be noticed by
+// the emulator, save those proven redundant, which are listed here with the reason.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <regex>
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "tests/emulate/emulate_testing.h"
+
+namespace tl {
+namespace {
+
+using testing::CudaCase;
+using testing::FamilyText;
+using testing::Lowered;
+
+struct Mutant {
+  int line;  // of the source, from 0
+  std::string original, mutated;
+};
+
+// What stands for "inside" conditions on dims: the kernels here have dynamic dims only.
+bool MentionsDims(const std::string& text) {
+  return std::regex_search(text, std::regex("\\bn[0-9]\\b"));
+}
+
+std::string Replaced(const std::string& line, const std::string& pattern, const std::string& by) {
+  return std::regex_replace(line, std::regex(pattern), by, std::regex_constants::format_first_only);
+}
+
+// Where the condition of the first `condition ? a : b` begins.
+size_t ConditionOf(const std::string& line, size_t question) {
+  int depth = 0;
+  for (size_t i = question; i > 0; --i) {
+    const char c = line[i - 1];
+    depth += c == ')' || c == ']';
+    depth -= c == '(' || c == '[';
+    const bool assigned = c == ' ' && i >= 3 && line.substr(i - 3, 3) == " = ";
+    if (depth < 0 || (depth == 0 && assigned)) return i;
+  }
+  return 0;
+}
+
+// The line with its guard gone; the same line if it has none.
+std::string WithoutGuard(const std::string& line) {
+  if (!MentionsDims(line)) return line;
+  if (absl::StrContains(line, "tl_async_move")) {
+    return Replaced(line, ", [^,]*\\);$", ", true);");
+  }
+  const std::string plain = Replaced(Replaced(line, "if \\(.*\\) \\{$", "if (true) {"),
+                                     "(const bool v[0-9]+ = ).*;$", "$1true;");
+  const size_t question = line.find(" ? ");
+  if (plain != line || question == line.npos) return plain;
+  const size_t begin = ConditionOf(line, question);
+  if (!MentionsDims(line.substr(begin, question - begin))) return line;
+  return line.substr(0, begin) + "true" + line.substr(question);
+}
+
+std::vector<Mutant> MutantsOf(const std::string& source) {
+  const std::vector<std::string> lines = absl::StrSplit(source, '\n');
+  std::vector<Mutant> mutants;
+  bool in_kernels = false;
+  for (size_t i = 0; i < lines.size(); ++i) {
+    in_kernels = in_kernels || absl::StartsWith(lines[i], kProgramMark.substr(0, 10));
+    if (!in_kernels || absl::StartsWith(lines[i], "extern")) continue;
+    const bool waits = std::regex_search(
+        lines[i],
+        std::regex("tl_async_wait<|tl_async_commit\\(|__syncthreads\\(|tl_group_barrier"));
+    const std::string mutated = waits ? ";" : WithoutGuard(lines[i]);
+    if (mutated != lines[i]) mutants.push_back({static_cast<int>(i), lines[i], mutated});
+  }
+  return mutants;
+}
+
+std::string Apply(const std::string& source, const Mutant& m) {
+  std::vector<std::string> lines = absl::StrSplit(source, '\n');
+  lines[static_cast<size_t>(m.line)] = m.mutated;
+  return absl::StrJoin(lines, "\n");
+}
+
+bool RightNumbers(const Lowered& program, const reference::GeneratedInputs& inputs,
+                  const reference::Outputs& exact) {
+  for (const reference::Output& out : exact.tensors) {
+    size_t at = 0;
+    while (program.tile.operands[at] != out.id()) ++at;
+    const bool fresh = program.tile.buffer(out.id()).role == BufferRole::kOut;
+    if (!reference::Compare(out, inputs.operands[at].data(), fresh).ok()) return false;
+  }
+  return true;
+}
+
+// The tensors `shift` elements further on: off the alignment that fast paths ask for.
+class Shifted {
+ public:
+  Shifted(const Module& module, const reference::GeneratedInputs& inputs, int shift) {
+    for (size_t i = 0; i < inputs.operands.size(); ++i) {
+      const auto& m = inputs.operands[i];
+      const size_t offset = shift * SizeOf(module.buffer(module.operands[i]).dtype);
+      storage_.emplace_back((static_cast<size_t>(m.bytes()) + offset) / 16 + 1);
+      auto* data = reinterpret_cast<uint8_t*>(storage_.back().data()) + offset;
+      std::memcpy(data, m.data(), static_cast<size_t>(m.bytes()));
+      operands_.push_back({absl::StrCat("a", i), data, m.bytes()});
+    }
+  }
+  const std::vector<EmulatedOperand>& operands() const { return operands_; }
+  void CopyBack(reference::GeneratedInputs& inputs) const {
+    for (size_t i = 0; i < operands_.size(); ++i) {
+      std::memcpy(inputs.operands[i].data(), operands_[i].data,
+                  static_cast<size_t>(operands_[i].bytes));
+    }
+  }
+
+ private:
+  struct alignas(16) Chunk {
+    uint8_t bytes[16];
+  };
+  std::vector<std::vector<Chunk>> storage_;
+  std::vector<EmulatedOperand> operands_;
+};
+
+// What the emulator says of one run; "" if it notices nothing.
+StatusOr<std::string> VerdictOn(const CudaCase& c, const Lowered& program,
+                                EmulatedProgram& emulated, const std::vector<int64_t>& dims,
+                                int shift) {
+  TL_ASSIGN_OR_RETURN(auto inputs,
+                      reference::MakeInputs(program.tile, dims, c.strides, std::nullopt, 1));
+  TL_ASSIGN_OR_RETURN(const auto exact, reference::RunExact(program.tile, inputs.arguments));
+  for (Arrival arrival : {Arrival::kRandom, Arrival::kEager, Arrival::kLazy}) {
+    const Shifted shifted(program.tile, inputs, shift);
+    TL_ASSIGN_OR_RETURN(auto results,
+                        reference::MakeInputs(program.tile, dims, c.strides, std::nullopt, 1));
+    const Status run = testing::RunEmulated(program.thread, emulated, shifted.operands(),
+                                            inputs.arguments.host(), {.arrival = arrival});
+    if (!run.ok()) return std::string(run.message());
+    shifted.CopyBack(results);
+    if (!RightNumbers(program, results, exact)) return std::string("wrong numbers");
+  }
+  return std::string();
+}
+
+// The same over all dims, tensors aligned and not.
+StatusOr<std::string> Verdict(const CudaCase& c, const Lowered& program,
+                              const Generated& generated) {
+  TL_ASSIGN_OR_RETURN(auto emulated, EmulatedProgram::Build(generated, TL_HOST_COMPILER));
+  for (const std::vector<int64_t>& dims : c.dims) {
+    for (int shift : {0, 1}) {
+      TL_ASSIGN_OR_RETURN(std::string verdict, VerdictOn(c, program, *emulated, dims, shift));
+      if (!verdict.empty()) return verdict;
+    }
+  }
+  return std::string();
+}
+
+// A line that may go without notice: its text, a piece of one of the four lines after it, and why.
+struct Redundant {
+  std::string text, before, reason;
+
+  bool Matches(const std::vector<std::string>& lines, const Mutant& m) const {
+    if (m.original.find(text) == std::string::npos) return false;
+    const size_t line = static_cast<size_t>(m.line);
+    for (size_t i = line + 1; i < std::min(line + 5, lines.size()); ++i) {
+      if (lines[i].find(before) != std::string::npos) return true;
+    }
+    return false;
+  }
+};
+
+void ExpectAllNoticed(const CudaCase& c, const Target& target,
+                      const std::vector<Redundant>& redundant = {}) {
+  SCOPED_TRACE(c.name);
+  const StatusOr<Lowered> program = testing::LowerText(c.text, c.values, target);
+  ASSERT_TRUE(program.ok()) << program.status();
+  const StatusOr<std::string> intact = Verdict(c, *program, program->generated);
+  ASSERT_TRUE(intact.ok()) << intact.status() << DetailOf(intact.status()).log;
+  ASSERT_EQ(*intact, "") << program->generated.source;
+  const std::vector<std::string> lines = absl::StrSplit(program->generated.source, '\n');
+  int noticed = 0;
+  for (const Mutant& m : MutantsOf(program->generated.source)) {
+    Generated generated = program->generated;
+    generated.source = Apply(generated.source, m);
+    const StatusOr<std::string> verdict = Verdict(c, *program, generated);
+    ASSERT_TRUE(verdict.ok()) << m.mutated << verdict.status() << DetailOf(verdict.status()).log;
+    noticed += !verdict->empty();
+    const auto known = [&](const Redundant& r) { return r.Matches(lines, m); };
+    if (std::any_of(redundant.begin(), redundant.end(), known)) continue;
+    EXPECT_NE(*verdict, "") << "line " << m.line + 1 << ": " << m.original << "\n"
+                            << program->generated.source;
+  }
+  std::printf("%s: %d mutants noticed\n", c.name.c_str(), noticed);
+}
+
+CudaCase Gemm(const std::string& type, int stages) {
+  return {absl::StrCat("gemm_", type, "_", stages),
+          FamilyText("gemm"),
+          {{"t", type}, {"bm", "32"}, {"bn", "32"}, {"bk", "32"}, {"stages", absl::StrCat(stages)}},
+          // Vector accesses and ragged edges; scalar ones; one step, after which the tiles' memory
+          // serves for C at once.
+          {{44, 40, 200}, {33, 37, 50}, {32, 32, 24}},
+          {}};
+}
+
+TEST(Mutation, GemmsOfOneToFourStages) {
+  for (int stages = 1; stages <= 4; ++stages) {
+    ExpectAllNoticed(Gemm("f16", stages), testing::TargetFor("sm_80", true));
+  }
+}
+
+TEST(Mutation, GemmsOfOtherTypes) {
+  ExpectAllNoticed(Gemm("f32", 2), testing::TargetFor("sm_80", true));
+  ExpectAllNoticed(Gemm("i8", 3), testing::TargetFor("sm_80", true));
+  ExpectAllNoticed(Gemm("bf16", 2), testing::TargetFor("sm_75", true));
+}
+
+TEST(Mutation, GemmInSharedMemory) {
+  ExpectAllNoticed(Gemm("f16", 2), testing::TargetFor("sm_80", false));
+}
+
+TEST(Mutation, Softmax) {
+  const CudaCase c = {"softmax",
+                      FamilyText("softmax"),
+                      {{"t", "bf16"}, {"bm", "4"}, {"bn", "128"}},
+                      {{9, 296}, {9, 229}, {9, 104}, {9, 99}},
+                      {}};
+  ExpectAllNoticed(
+      c, testing::TargetFor("sm_80", true),
+      {{"__syncthreads", "",
+        "the only one, at the end of the loop that writes Y: iterations write different "
+        "columns, which the pass that places barriers does not see"}});
+}
+
+// Two products with a softmax between.
+TEST(Mutation, Fused) {
+  const CudaCase c = {"fused",
+                      R"(tl 1.0
+kernel fused(M: dim, N: dim) {
+  in Q: tensor<f16>[M, 32], K: tensor<f16>[N, 32], V: tensor<f16>[N, 32]
+  out O: tensor<f32>[M, 32]
+  launch m in ceildiv(M, 16) threads=64 {
+    q = alloc_shared<f16>[16, 32]  k = alloc_shared<f16>[32, 32]  v = alloc_shared<f16>[32, 32]
+    s = alloc_fragment<f32>[16, 32]  p = alloc_fragment<f16>[16, 32]
+    o = alloc_fragment<f32>[16, 32]  mx = alloc_fragment<f32>[16]  l = alloc_fragment<f32>[16]
+    copy Q[m*16, 0] -> q
+    clear o  fill l, 0  fill mx, 0
+    pipelined j in ceildiv(N, 32) stages=2 {
+      copy K[j*32, 0] -> k
+      copy V[j*32, 0] -> v
+      gemm q, k -> s transpose_b clear
+      reduce_max s -> mx dim=1
+      parallel r, x in [16, 32] { s[r, x] = if j*32 + x < N then exp(s[r, x] * 0.1) else 0 }
+      reduce_sum s -> l dim=1
+      copy s -> p
+      gemm p, v -> o
+    }
+    parallel r, x in [16, 32] { o[r, x] = o[r, x] / (l[r] + abs(mx[r]) + 1) }
+    copy o -> O[m*16, 0]
+  }
+})",
+                      {},
+                      {{20, 100}, {20, 20}},
+                      {}};
+  ExpectAllNoticed(c, testing::TargetFor("sm_80", true),
+                   {{"__syncthreads", "&s6[",
+                     "o goes through memory of k's, last read before barriers of the loop's last "
+                     "iteration; a loop "
+                     "of no iterations reads none of it. The pass looks at loops from outside."}});
+}
+
+}  // namespace
+}  // namespace tl
