@@ -37,5 +37,26 @@ TEST(CudaSource, FamiliesInRegisters) {
   }
 }
 
+// Tiles of matrix instructions are read without bank conflicts, and the copies that fill them.
+TEST(CudaSource, SwizzledTilesHaveNoBankConflicts) {
+  for (const char* ta : {"false", "true"}) {
+    for (const char* tb : {"false", "true"}) {
+      EmulateStats stats;
+      const CudaCase c = {"gemm",
+                          testing::FamilyText("gemm"),
+                          {{"t", "f16"}, {"ta", ta}, {"tb", tb}, {"bm", "64"}, {"bn", "64"}},
+                          {{128, 128, 96}},
+                          {}};
+      ExpectRightNumbers(c, TargetFor("sm_80", true), {.seeds = {1}, .stats = &stats});
+      EXPECT_GT(stats.matrix_loads.accesses, 0);
+      EXPECT_GT(stats.async_writes.accesses, 0);
+      EXPECT_EQ(stats.matrix_loads.extra, 0);
+      EXPECT_EQ(stats.async_writes.extra, 0);
+      EXPECT_EQ(stats.vector_reads.extra, 0);
+      EXPECT_EQ(stats.vector_writes.extra, 0);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace tl
