@@ -260,13 +260,15 @@ class Inserter {
     For copy = loop;
     Accesses inside = pending;
     copy.body = Walk(loop.body, inside);
+    // Without a single trip, what was pending before still is.
+    const int64_t *begin = IntValue(loop.begin), *end = IntValue(loop.end);
+    if (begin && end && *begin < *end) pending.Clear();
     if (inside.ConflictsWith(FirstOf(copy.body), module_, planned_)) {
       copy.body.push_back(MakeStmt(Barrier{team_}));
     } else {
       pending.AddAll(inside);
     }
     planned_ = outer;
-    // Without a single trip, what was pending before still is.
     return MakeStmt(std::move(copy), s->span, s->id);
   }
 

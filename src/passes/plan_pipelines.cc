@@ -164,10 +164,8 @@ class LoopRewriter {
 
   // The statements that stand in place of the loop.
   Block Run() {
-    const ExprRef begin = NewLet(out_, "begin", loop_.begin);
-    const ExprRef end = NewLet(out_, "end", loop_.end);
-    trips_ = NewLet(out_, "trips", Op(BinaryOp::kSub, end, begin));
-    first_ = loop_.down ? Op(BinaryOp::kSub, end, MakeInt(1)) : begin;
+    begin_ = NewLet(out_, "begin", loop_.begin);
+    end_ = NewLet(out_, "end", loop_.end);
     SplitBody();
     if (ring_.transport == Transport::kRegisters) MakeRegisters();
     for (BufferId tile : ring_.tiles) {
@@ -226,14 +224,24 @@ class LoopRewriter {
     return std::find(ring_.tiles.begin(), ring_.tiles.end(), b) != ring_.tiles.end();
   }
 
-  // The loop's own index in iteration t.
-  ExprRef IndexAt(const ExprRef& t) const {
-    return Op(loop_.down ? BinaryOp::kSub : BinaryOp::kAdd, first_, t);
+  // The loop's index `ahead` iterations after the one with index `from`.
+  ExprRef Ahead(const ExprRef& from, int ahead) const {
+    return Op(loop_.down ? BinaryOp::kSub : BinaryOp::kAdd, from, MakeInt(ahead));
+  }
+  ExprRef Exists(const ExprRef& index) const {
+    return loop_.down ? Op(BinaryOp::kGe, index, begin_) : Op(BinaryOp::kLt, index, end_);
+  }
+  // An index that exists, so written that its bounds can be seen: nothing is read outside of a
+  // tensor that is a whole number of tiles.
+  ExprRef Bounded(const ExprRef& index) const {
+    if (IntValue(index)) return index;
+    if (loop_.down) return IntValue(begin_) ? Op(BinaryOp::kMax, index, begin_) : index;
+    return IntValue(end_) ? Op(BinaryOp::kMin, index, Op(BinaryOp::kSub, end_, MakeInt(1))) : index;
   }
 
-  // `body` if the loop has iteration `t`.
-  void IfExists(const ExprRef& t, Block body, Block& out) const {
-    const ExprRef exists = Op(BinaryOp::kLt, t, trips_);
+  // `body` if the loop has the iteration.
+  void IfExists(const ExprRef& index, Block body, Block& out) const {
+    const ExprRef exists = Exists(index);
     const BoolLit* known = As<BoolLit>(exists);
     if (!known) {
       out.push_back(MakeStmt(If{exists, std::move(body), {}}, stmt_->span, stmt_->id));
@@ -242,31 +250,28 @@ class LoopRewriter {
     }
   }
 
-  // The copies of iteration `t` to other places than the loop's own.
-  void Copies(const ExprRef& t, absl::flat_hash_map<BufferId, Substitution::Tile> to, Block& out) {
+  // The copies of the iteration with this index to other places than the loop's own.
+  void Copies(const ExprRef& index, absl::flat_hash_map<BufferId, Substitution::Tile> to,
+              Block& out) {
     Block body;
-    // With a number of iterations that is known, so are the bounds of what is read.
-    const ExprRef at = IntValue(trips_) && !IntValue(t)
-                           ? Op(BinaryOp::kMin, t, Op(BinaryOp::kSub, trips_, MakeInt(1)))
-                           : t;
     Substitution s;
-    s.vars[loop_.var] = NewLet(body, m_.var(loop_.var).name, IndexAt(at));
+    s.vars[loop_.var] = NewLet(body, m_.var(loop_.var).name, Bounded(index));
     s.tiles = std::move(to);
     Block copies = CloneBlock(m_, issue_, std::move(s));
     body.insert(body.end(), copies.begin(), copies.end());
-    IfExists(t, std::move(body), out);
+    IfExists(index, std::move(body), out);
   }
-  void Issue(const ExprRef& t, const ExprRef& slot, Block& out) {
+  void Issue(const ExprRef& index, const ExprRef& slot, Block& out) {
     absl::flat_hash_map<BufferId, Substitution::Tile> slots;
     for (BufferId tile : ring_.tiles) slots[tile] = {tile, {slot}};
-    Copies(t, std::move(slots), out);
+    Copies(index, std::move(slots), out);
   }
-  void Fetch(const ExprRef& t, Block& out) {
+  void Fetch(const ExprRef& index, Block& out) {
     absl::flat_hash_map<BufferId, Substitution::Tile> registers;
     for (const auto& [tile, id] : registers_) registers[tile] = {id, {}};
-    Copies(t, std::move(registers), out);
+    Copies(index, std::move(registers), out);
   }
-  void Put(const ExprRef& t, const ExprRef& slot, Block& out) {
+  void Put(const ExprRef& index, const ExprRef& slot, Block& out) {
     Block body;
     for (const auto& [tile, id] : registers_) {
       Copy put{WholeTile(m_.buffer(id), id), WholeTile(m_.buffer(id), tile), nullptr};
@@ -274,7 +279,7 @@ class LoopRewriter {
       for (int& d : put.dst.dims) ++d;
       body.push_back(MakeStmt(std::move(put), stmt_->span));
     }
-    IfExists(t, std::move(body), out);
+    IfExists(index, std::move(body), out);
   }
 
   // Fragments that hold an iteration's data on their way to a slot.
@@ -291,12 +296,13 @@ class LoopRewriter {
   }
 
   void Prologue() {
+    const ExprRef first = loop_.down ? Op(BinaryOp::kSub, end_, MakeInt(1)) : begin_;
     int fill = 0;
     for (const Step& s : planned_.plan.agents[0].prologue) {
       if (s.kind == StepKind::kNextFill) {
         fill = fill + 1 == ring_.depth ? 0 : fill + 1;
       } else {
-        Emit(s, MakeInt(0), MakeInt(fill), out_);
+        Emit(s, first, MakeInt(fill), out_);
       }
     }
     fill_ = NewCounter("fill", fill);
@@ -306,31 +312,26 @@ class LoopRewriter {
   StmtRef MainLoop() {
     For main = loop_;
     main.kind = LoopKind::kSerial;
-    main.begin = MakeInt(0);
-    main.end = trips_;
-    main.down = false;
+    main.begin = begin_;
+    main.end = end_;
     main.stages = 1;
     main.body.clear();
-    if (loop_.down || !IsInt(first_, 0)) {
-      main.var = m_.AddVar("it", ScalarType::kInt, VarRole::kLoop, stmt_->span);
-      main.body.push_back(MakeStmt(Let{loop_.var, IndexAt(Read(main.var))}));
-    }
     for (const Step& s : planned_.plan.agents[0].body) {
-      Emit(s, Read(main.var), Read(fill_), main.body);
+      Emit(s, Read(loop_.var), Read(fill_), main.body);
     }
     return MakeStmt(std::move(main), stmt_->span, stmt_->id);
   }
 
-  // A step of the iteration `now`, `slot` being the one to fill.
+  // A step of the iteration with index `now`, `slot` being the one to fill.
   void Emit(const Step& s, const ExprRef& now, const ExprRef& slot, Block& out) {
-    const ExprRef t = Op(BinaryOp::kAdd, now, MakeInt(s.iteration));
+    const ExprRef index = Ahead(now, s.iteration);
     switch (s.kind) {
       case StepKind::kIssue:
-        return Issue(t, slot, out);
+        return Issue(index, slot, out);
       case StepKind::kFetch:
-        return Fetch(t, out);
+        return Fetch(index, out);
       case StepKind::kPut:
-        return Put(t, slot, out);
+        return Put(index, slot, out);
       case StepKind::kCommit:
         return out.push_back(MakeStmt(AsyncCommit{}, stmt_->span));
       case StepKind::kWait:
@@ -369,7 +370,7 @@ class LoopRewriter {
   const Team team_;
   Block out_, issue_, rest_;
   std::vector<std::pair<BufferId, BufferId>> registers_;  // per tile of the ring
-  ExprRef trips_, first_;
+  ExprRef begin_, end_;
   VarId fill_ = kNoId, use_ = kNoId;
 };
 

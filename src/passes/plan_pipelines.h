@@ -10,12 +10,12 @@
 //
 // What comes out, for `pipelined j in n stages=3 { copy X[j*8] -> x  … x … }`:
 //
-//     if 0 < n { copy X[0*8] -> x[0] async }   async_commit
-//     if 1 < n { copy X[1*8] -> x[1] async }   async_commit
+//     if 0 < n { copy_async X[0*8] -> x[0] }   async_commit
+//     if 1 < n { copy_async X[1*8] -> x[1] }   async_commit
 //     fill = 2  use = 0
-//     serial t in n {
+//     serial j in n {
 //       async_wait 1   barrier
-//       if t + 2 < n { copy X[(t+2)*8] -> x[fill] async }   async_commit
+//       if j + 2 < n { copy_async X[(j+2)*8] -> x[fill] }   async_commit
 //       fill = if fill + 1 == 3 then 0 else fill + 1
 //       slot = use
 //       … x[slot] …
@@ -25,6 +25,9 @@
 // Behind the loop nothing is under way: the last stages-1 groups are empty, since no iteration was
 // left to copy for, and all others have been waited for. Accesses of other threads to the ring's
 // slots, though, are ordered only by the next barrier, as with any tile.
+//
+// Without asynchronous copies the data of the next iteration is loaded into a fragment before the
+// computation and stored to the other of two slots behind it; the barrier alone orders that.
 //
 // Waits count the groups of a thread, whoever made them. A loop inside the loop only adds younger
 // ones: the outer wait then waits for more than it must, never for less.
