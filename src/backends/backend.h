@@ -44,6 +44,22 @@ struct Built {
   std::string compiler;  // identity, as CompilerIdentity()
 };
 
+// What the compiler says about one entry, and what of it fits on the device at the same time.
+struct EntryResources {
+  int registers = 0;  // per thread
+  // Bytes of a thread's own memory: all of it, and what comes and goes for want of registers.
+  int stack_bytes = 0;
+  int spill_store_bytes = 0;
+  int spill_load_bytes = 0;
+  int blocks_per_unit = 0;  // that one multiprocessor runs at the same time
+  double occupancy = 0;     // their warps, of those that it could run
+  std::string limited_by;   // "registers", "shared memory", "threads" or "blocks"
+};
+struct BuildFacts {
+  std::vector<EntryResources> entries;  // parallel to those of the program; empty: nothing is known
+  std::vector<std::string> notes;       // lines for the report
+};
+
 // A device that is present.
 struct DeviceInfo {
   std::string name;  // "NVIDIA H200", "Intel(R) Xeon(R) …"
@@ -126,6 +142,14 @@ class Backend {
   virtual StatusOr<Generated> Generate(const Module& module, const Target& target,
                                        const GenerateOptions& options) = 0;
   virtual StatusOr<Built> Build(const Generated& generated, const Target& target) = 0;
+  // What the log of a build tells; a cached program's log is kept and tells the same.
+  virtual BuildFacts ReadLog(std::string_view log, const std::vector<Entry>& entries,
+                             const Target& target) const {
+    (void)log;
+    (void)entries;
+    (void)target;
+    return {};
+  }
   // Assembly ("ptx", "asm", "sass") of a built program, for people.
   virtual StatusOr<std::string> Disassemble(const Generated& generated, std::string_view binary,
                                             const Target& target, std::string_view form) = 0;

@@ -5,9 +5,14 @@
 // elements one by one in the other, so that any tensor gives the right result.
 #include <algorithm>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "ir/address.h"
+#include "passes/bank_notes.h"
+#include "passes/exchange_registers.h"
 #include "passes/lowering.h"
 
 namespace tl {
@@ -18,6 +23,12 @@ constexpr int64_t kVectorBytes = 16;
 ExprRef IsMultiple(const Lowering& l, const ExprRef& e, int64_t of) {
   if (l.DivisorOf(e) % of == 0) return MakeBool(true);
   return MakeBinary(BinaryOp::kEq, MakeBinary(BinaryOp::kMod, e, MakeInt(of)), MakeInt(0));
+}
+
+// False as soon as one of them can never hold.
+ExprRef Both(ExprRef a, ExprRef b) {
+  const BoolLit* known = As<BoolLit>(b);
+  return known && !known->value ? b : And(std::move(a), std::move(b));
 }
 
 // `count` neighbouring elements along the last dim of a window may move at once, where `fast`
@@ -50,7 +61,7 @@ ExprRef NoneStraddles(const Lowering& l, const Region& r, const ExprRef& rows, i
     return known && known->value;
   };
   if (!inside(first) || !inside(last)) ok = IsMultiple(l, b.shape.back(), count);
-  if (rows && r.rank() == 1) ok = And(std::move(ok), IsMultiple(l, rows, count));
+  if (rows && r.rank() == 1) ok = Both(std::move(ok), IsMultiple(l, rows, count));
   return ok;
 }
 
@@ -69,10 +80,48 @@ Width WidthOf(const Lowering& l, const Region& r, const ExprRef& rows, int64_t a
   if (count == 1 || b.scope != Scope::kGlobal) return w;
   w.fast = MakeIsAligned(r.buffer, static_cast<int>(count * BytesOf(l, r)));
   for (int d = 0; d + 1 < b.rank(); ++d) {
-    w.fast = And(std::move(w.fast), IsMultiple(l, b.strides[d], count));
+    w.fast = Both(std::move(w.fast), IsMultiple(l, b.strides[d], count));
   }
-  w.fast = And(std::move(w.fast), NoneStraddles(l, r, rows, count));
+  w.fast = Both(std::move(w.fast), NoneStraddles(l, r, rows, count));
   return w;
+}
+
+// ---- For the report
+
+// Where the wide form of a copy does not run. `fast` tests alignment first, then the rows.
+std::string Fallback(const ExprRef& fast, int64_t bytes) {
+  if (As<BoolLit>(fast)) return "";
+  const bool rows = As<IsAligned>(fast) == nullptr;
+  return absl::StrCat("; element by element where it is not aligned to ", bytes, " bytes",
+                      rows ? ", or its rows are no multiples of that" : "");
+}
+
+// `tensor`: the side in global memory, others are not worth a line.
+void NoteCopy(Lowering& l, const Region& tensor, bool from, std::string_view how) {
+  if (!l.IsGlobal(tensor)) return;
+  l.Note(absl::StrCat(from ? "copy of " : "copy to ", l.buffer(tensor.buffer).name), how);
+}
+
+void NoteVectors(Lowering& l, const Region& tensor, bool from, int64_t count, const ExprRef& fast,
+                 bool async = false) {
+  const int64_t bytes = count * BytesOf(l, tensor);
+  const BoolLit* known = As<BoolLit>(fast);
+  if (known && !known->value) {
+    const char* const why = "element by element: the tensor's rows are no multiples of a vector";
+    return NoteCopy(l, tensor, from, why);
+  }
+  NoteCopy(
+      l, tensor, from,
+      absl::StrCat(bytes, "-byte vectors", async ? ", asynchronous" : "", Fallback(fast, bytes)));
+}
+
+void NoteElements(Lowering& l, const Region& tensor, bool from, bool transpose) {
+  const bool along = RunsAlongMemory(l, tensor);
+  NoteCopy(l, tensor, from,
+           absl::StrCat("element by element: ",
+                        transpose ? "it transposes"
+                        : along   ? "no thread has neighbours that start at a multiple of a vector"
+                                  : "the window's rows do not run along memory"));
 }
 
 // ---- Memory and a fragment
@@ -137,7 +186,12 @@ void LoadFragment(Lowering& l, const Window& w, BufferId fragment) {
   Width width;
   if (!w.transpose) width = WidthOf(l, w.region, w.rows, l.LayoutOf(fragment)->vector());
   const auto by_element = [&] { LoadElements(l, w, fragment); };
-  if (width.count == 1) return by_element();
+  if (width.count == 1) {
+    NoteElements(l, w.region, true, w.transpose);
+    return by_element();
+  }
+  NoteVectors(l, w.region, true, width.count, width.fast);
+  NoteConflicts(l, "reading", w.region, *l.LayoutOf(fragment), width.count);
   l.EmitIfElse(width.fast, [&] { LoadVectors(l, w, fragment, width.count); }, by_element);
 }
 
@@ -192,7 +246,12 @@ void StoreFragment(Lowering& l, BufferId fragment, const Window& w) {
   Width width;
   if (!w.transpose) width = WidthOf(l, w.region, w.rows, l.LayoutOf(fragment)->vector());
   const auto by_element = [&] { StoreElements(l, fragment, w); };
-  if (width.count == 1) return by_element();
+  if (width.count == 1) {
+    NoteElements(l, w.region, false, w.transpose);
+    return by_element();
+  }
+  NoteVectors(l, w.region, false, width.count, width.fast);
+  NoteConflicts(l, "writing", w.region, *l.LayoutOf(fragment), width.count);
   l.EmitIfElse(width.fast, [&] { StoreVectors(l, fragment, w, width.count); }, by_element);
 }
 
@@ -210,6 +269,11 @@ void CopyFragment(Lowering& l, BufferId src, BufferId dst) {
                   Register(l, src, MakeInt((*permutation)[s])));
     }
     return;
+  }
+  if (IsExchange(from, to)) {
+    l.Slots("s", to.slots(),
+            [&](const ExprRef& s) { SetRegister(l, dst, s, Register(l, src, s)); });
+    return ExchangeRegisters(l, dst, from, to);
   }
   const BufferId scratch = l.Scratch("converted", TypeOf(l, dst), to.extents());
   Buffer& b = l.module().buffers[scratch];
@@ -322,18 +386,34 @@ class Side {
 
 bool CopyVectors(Lowering& l, const Copy& copy, absl::FunctionRef<void()> otherwise) {
   const Region &src = copy.src, &dst = copy.dst;
-  if (!l.has_registers() || copy.transpose || dst.rank() == 0) return false;
+  if (!l.has_registers() || dst.rank() == 0) return false;
+  const bool from_tensor = l.IsGlobal(src);
+  const Region& tensor = from_tensor ? src : dst;
   const bool same = TypeOf(l, src.buffer) == TypeOf(l, dst.buffer);
-  if (!same || (l.IsGlobal(src) && l.IsGlobal(dst))) return false;
+  if (!same || (from_tensor && l.IsGlobal(dst))) {
+    NoteCopy(l, tensor, from_tensor,
+             same ? "element by element: both sides are tensors"
+                  : "element by element: the types differ");
+    return false;
+  }
+  const auto by_element = [&] { NoteElements(l, tensor, from_tensor, copy.transpose); };
+  if (copy.transpose) return by_element(), false;
   Width from = WidthOf(l, src, copy.rows, kVectorBytes);
   Width to = WidthOf(l, dst, copy.rows, from.count);
   const FragmentLayout layout =
       BlockedLayout(dst.extents, kVectorBytes / to.count, l.warps(), l.target().warp_size);
   const int64_t count = std::min(to.count, layout.vector());
   constexpr int64_t kSmallestVector = 4;
-  if (count * BytesOf(l, src) < kSmallestVector || !layout.IsSeparable()) return false;
+  if (count * BytesOf(l, src) < kSmallestVector || !layout.IsSeparable()) {
+    return by_element(), false;
+  }
   from = WidthOf(l, src, copy.rows, count);
   to = WidthOf(l, dst, copy.rows, count);
+  const ExprRef fast = Both(from.fast, to.fast);
+  const bool async = copy.async && l.target().async_copies;
+  NoteVectors(l, tensor, from_tensor, count, fast, from_tensor && async);
+  NoteConflicts(l, "reading", src, layout, count);
+  NoteConflicts(l, "writing", dst, layout, count);
 
   const Side from_side(l, src, layout, count), to_side(l, dst, layout, count);
   const auto move = [&](const Lowering::Element& e) {
@@ -347,7 +427,7 @@ bool CopyVectors(Lowering& l, const Copy& copy, absl::FunctionRef<void()> otherw
       return l.EmitIf(inside, plain);
     }
     const ExprRef inside = InsideWindow(l, src, e.at, copy.rows);
-    if (copy.async && l.target().async_copies) {
+    if (async) {
       return l.Emit(
           AsyncMove{dst.buffer, dst_at, src.buffer, src_at, static_cast<int>(count), inside});
     }
@@ -364,7 +444,7 @@ bool CopyVectors(Lowering& l, const Copy& copy, absl::FunctionRef<void()> otherw
       l.EmitIf(And(owner, e.real), [&] { move(e); });
     });
   };
-  l.EmitIfElse(And(from.fast, to.fast), vectors, otherwise);
+  l.EmitIfElse(fast, vectors, otherwise);
   return true;
 }
 

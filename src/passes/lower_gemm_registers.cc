@@ -7,6 +7,7 @@
 
 #include "ir/address.h"
 #include "layout/matrix_fragments.h"
+#include "passes/bank_notes.h"
 #include "passes/lowering.h"
 
 namespace tl {
@@ -101,6 +102,7 @@ class OperandRegisters {
     const DType dtype = l.buffer(o_.region.buffer).dtype;
     bytes_ = static_cast<int64_t>(SizeOf(dtype));
     array_ = l.LocalArray(name, dtype, 2 * set_size());
+    if (HasMatrixLoads()) NoteMatrixConflicts(l, o_.region);
   }
 
   BufferId array() const { return array_; }

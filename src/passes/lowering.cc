@@ -3,8 +3,11 @@
 #include <limits>
 #include <string>
 
+#include "absl/algorithm/container.h"
+#include "absl/strings/str_cat.h"
 #include "ir/address.h"
 #include "ir/visit.h"
+#include "passes/notes.h"
 
 namespace tl {
 
@@ -70,6 +73,11 @@ Lowering::Lowering(Module& module, const Target& target, const Launch& launch, b
 int64_t Lowering::team_size() const {
   const int64_t per_group = launch_.threads > 0 ? launch_.threads : target_.default_threads;
   return in_group() ? per_group : per_group * launch_.groups;
+}
+
+void Lowering::Note(std::string_view what, std::string_view text) {
+  std::string note = absl::StrCat(what, tl::At(span_), ": ", text);
+  if (!absl::c_linear_search(m_.notes, note)) m_.notes.push_back(std::move(note));
 }
 
 Block Lowering::Capture(absl::FunctionRef<void()> make) {

@@ -71,6 +71,8 @@ class Lowering {
 
   // Statements made from now on carry the place of `s`.
   void At(const Stmt& s) { span_ = s.span, id_ = s.id; }
+  // A line for the report, once: a statement may be lowered several times.
+  void Note(std::string_view what, std::string_view text);
 
   // `on g`: statements inside are shared out over one group, whose fragments are private.
   void EnterGroup(VarId group) { group_ = group; }

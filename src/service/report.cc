@@ -17,13 +17,31 @@ nlohmann::json ParamsJson(const Module& module, bool tuned) {
   return out;
 }
 
-nlohmann::json EntriesJson(const Program& program) {
+BuildFacts FactsOf(const Program& program) {
+  return program.backend()->ReadLog(program.artifact().log, program.entries(), program.target());
+}
+
+nlohmann::json EntriesJson(const Program& program, const BuildFacts& facts) {
   nlohmann::json out = nlohmann::json::array();
-  for (const Entry& e : program.entries()) {
-    out.push_back({{"symbol", e.symbol},
-                   {"threads", e.threads},
-                   {"groups", e.groups},
-                   {"shared_bytes", e.shared_bytes}});
+  for (size_t i = 0; i < program.entries().size(); ++i) {
+    const Entry& e = program.entries()[i];
+    nlohmann::json entry = {{"symbol", e.symbol},
+                            {"threads", e.threads},
+                            {"groups", e.groups},
+                            {"shared_bytes", e.shared_bytes}};
+    if (i < facts.entries.size()) {
+      const EntryResources& r = facts.entries[i];
+      entry.update({{"registers", r.registers},
+                    {"stack_bytes", r.stack_bytes},
+                    {"spill_store_bytes", r.spill_store_bytes},
+                    {"spill_load_bytes", r.spill_load_bytes}});
+      if (!r.limited_by.empty()) {
+        entry.update({{"blocks_per_multiprocessor", r.blocks_per_unit},
+                      {"occupancy", r.occupancy},
+                      {"occupancy_limited_by", r.limited_by}});
+      }
+    }
+    out.push_back(std::move(entry));
   }
   return out;
 }
@@ -42,7 +60,7 @@ nlohmann::json DriverFacts(const Program& program) {
 
 // What the passes say is made again: its places and names are those of this caller's own text,
 // while the binary may come from a program that differed in both.
-nlohmann::json NotesJson(const Kernel& kernel) {
+nlohmann::json NotesJson(const Kernel& kernel, const BuildFacts& facts) {
   const Program& program = kernel.program();
   nlohmann::json out = nlohmann::json::array();
   const StatusOr<Module> lowered =
@@ -53,6 +71,7 @@ nlohmann::json NotesJson(const Kernel& kernel) {
   for (std::string_view note : absl::StrSplit(program.artifact().report, '\n', absl::SkipEmpty())) {
     out.push_back(std::string(note));
   }
+  for (const std::string& note : facts.notes) out.push_back(note);
   return out;
 }
 
@@ -66,11 +85,12 @@ std::string Report(const Kernel& kernel) {
   report["backend"] = program.target().backend;
   report["parameters"] = ParamsJson(module, false);
   report["configuration"] = ParamsJson(module, true);
-  report["entries"] = EntriesJson(program);
+  const BuildFacts build = FactsOf(program);
+  report["entries"] = EntriesJson(program, build);
   report["built_by"] = program.artifact().compiler;
   report["origin"] = program.origin() == Origin::kCompiled ? "compiled" : "cache";
   report["binary_bytes"] = program.artifact().binary.size();
-  report["notes"] = NotesJson(kernel);
+  report["notes"] = NotesJson(kernel, build);
   if (nlohmann::json facts = DriverFacts(program); !facts.is_null()) report["driver"] = facts;
   return report.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }

@@ -265,8 +265,9 @@ StatusOr<Text> ExprEmitter::EmitInt(BinaryOp op, const Text& a, const Text& b) c
     const Text x = widen ? Widened(b) : b;
     return Text{absl::StrCat("-", Wrap(x, kPostfix)), kPrefix, type, range};
   }
-  // The divisor may vanish into a shift or a mask.
-  const bool narrow_dividend = !narrow && a.type == CType::kI32;
+  // A literal divisor vanishes into a shift or a mask and makes nothing wide.
+  const bool literal = b.range.lo == b.range.hi;
+  const bool narrow_dividend = widen || (!narrow && a.type == CType::kI32 && literal);
   if (Divides(op)) return PlainDivide(op, narrow_dividend ? Widened(a) : a, b, type, range);
   return Infix(*COperator(op), widen ? Widened(a) : a, b, type, range);
 }

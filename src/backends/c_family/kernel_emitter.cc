@@ -18,6 +18,10 @@ bool Waits(const Block& block) {
   return found;
 }
 
+bool TestsAlignment(const ExprRef& cond) {
+  return AnyNode(cond, [](const ExprRef& e) { return As<IsAligned>(e) != nullptr; });
+}
+
 // Does the value of `e` stay the same while a loop's body runs, as far as one can see at a glance?
 bool Stable(const Module& module, const ExprRef& e) {
   if (As<IntLit>(e)) return true;
@@ -343,6 +347,8 @@ Status KernelEmitter::EmitThreadFor(const ThreadFor& s) {
   const bool stable = Stable(module_, s.extent);
   const std::string bound = stable ? extent.text : absl::StrCat(name, "_end");
   const std::string extra = stable ? "" : absl::StrCat(", ", bound, " = ", extent.text);
+  // Slow already; unrolled, such loops would be most of the code and of the time to compile it.
+  if (fallback_) Line(dialect_.no_unroll);
   return Braces(absl::StrCat("for (", declared, " = ", team_thread(s.team), extra, "; ", name,
                              " < ", bound, "; ", name, " += ", step, ")"),
                 s.body);
@@ -409,7 +415,10 @@ Status KernelEmitter::EmitIf(const If& s) {
   TL_ASSIGN_OR_RETURN(Text cond, exprs_.Emit(s.cond));
   TL_RETURN_IF_ERROR(Braces(absl::StrCat("if (", cond.text, ")"), s.then_body));
   if (s.else_body.empty()) return absl::OkStatus();
-  return Braces("else", s.else_body);
+  const bool outer = std::exchange(fallback_, fallback_ || TestsAlignment(s.cond));
+  TL_RETURN_IF_ERROR(Braces("else", s.else_body));
+  fallback_ = outer;
+  return absl::OkStatus();
 }
 
 Status KernelEmitter::EmitOnFirstThread(const OnFirstThread& s) {

@@ -73,6 +73,7 @@ class KernelEmitter {
   ExprEmitter exprs_;
   std::string out_;
   int depth_ = 0;
+  bool fallback_ = false;  // within what runs where a test of alignment fails
   int num_vars_ = 0;
   int num_locals_ = 0;
 };

@@ -1,5 +1,6 @@
 #include "backends/cuda/cuda_backend.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -9,6 +10,8 @@
 #include "backends/cuda/find_nvrtc.h"
 #include "backends/cuda/loaded_module.h"
 #include "backends/cuda/nvdisasm.h"
+#include "backends/cuda/occupancy.h"
+#include "backends/cuda/ptxas_info.h"
 #include "backends/cuda/session.h"
 #include "backends/cuda/targets.h"
 
@@ -57,6 +60,27 @@ StatusOr<Built> CudaBackend::Build(const Generated& generated, const Target& tar
                .assembly = "",
                .log = std::move(compiled.log),
                .compiler = nvrtc->identity()};
+}
+
+BuildFacts CudaBackend::ReadLog(std::string_view log, const std::vector<Entry>& entries,
+                                const Target& target) const {
+  const PtxasInfo info = ParsePtxasInfo(log);
+  BuildFacts facts{.entries = {}, .notes = PtxasNotes(info)};
+  for (const Entry& entry : entries) {
+    const auto found = std::find_if(info.entries.begin(), info.entries.end(),
+                                    [&](const PtxasEntry& e) { return e.symbol == entry.symbol; });
+    // Compilers that do not tell.
+    if (found == info.entries.end()) return {.entries = {}, .notes = std::move(facts.notes)};
+    const Occupancy o = OccupancyOf(target, found->registers, entry.threads, entry.shared_bytes);
+    facts.entries.push_back({.registers = found->registers,
+                             .stack_bytes = found->stack_bytes,
+                             .spill_store_bytes = found->spill_store_bytes,
+                             .spill_load_bytes = found->spill_load_bytes,
+                             .blocks_per_unit = o.blocks,
+                             .occupancy = o.warps,
+                             .limited_by = std::string(o.limited_by)});
+  }
+  return facts;
 }
 
 StatusOr<std::string> CudaBackend::Disassemble(const Generated& generated, std::string_view binary,

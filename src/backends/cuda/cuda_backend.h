@@ -27,6 +27,8 @@ class CudaBackend : public Backend {
   StatusOr<Generated> Generate(const Module& module, const Target& target,
                                const GenerateOptions& options) override;
   StatusOr<Built> Build(const Generated& generated, const Target& target) override;
+  BuildFacts ReadLog(std::string_view log, const std::vector<Entry>& entries,
+                     const Target& target) const override;
   StatusOr<std::string> Disassemble(const Generated& generated, std::string_view binary,
                                     const Target& target, std::string_view form) override;
   StatusOr<std::unique_ptr<LoadedKernel>> Load(std::string_view binary,

@@ -26,10 +26,11 @@ std::string_view Quoted(std::string_view line) {
   return close == std::string_view::npos ? "" : line.substr(open + 1, close - open - 1);
 }
 
-bool IsPerformanceMessage(std::string_view line) {
+// A line with a code C75xx or C76xx: the digit behind C7, or 0.
+char PerformanceFamily(std::string_view line) {
   const size_t at = line.find("(C7");
-  if (at == std::string_view::npos || at + 6 >= line.size()) return false;
-  return (line[at + 3] == '5' || line[at + 3] == '6') && line[at + 6] == ')';
+  if (at == std::string_view::npos || at + 6 >= line.size() || line[at + 6] != ')') return 0;
+  return line[at + 3] == '5' || line[at + 3] == '6' ? line[at + 3] : '\0';
 }
 
 }  // namespace
@@ -37,8 +38,9 @@ bool IsPerformanceMessage(std::string_view line) {
 PtxasInfo ParsePtxasInfo(std::string_view log) {
   PtxasInfo info;
   for (std::string_view line : absl::StrSplit(log, '\n')) {
-    if (IsPerformanceMessage(line)) {
-      info.performance.emplace_back(absl::StripAsciiWhitespace(line));
+    if (const char family = PerformanceFamily(line)) {
+      std::vector<std::string>& lines = family == '5' ? info.serialised : info.performance;
+      lines.emplace_back(absl::StripAsciiWhitespace(line));
     } else if (line.find("Compiling entry function") != std::string_view::npos) {
       info.entries.push_back({.symbol = std::string(Quoted(line))});
     } else if (!info.entries.empty()) {
@@ -53,7 +55,8 @@ PtxasInfo ParsePtxasInfo(std::string_view log) {
 }
 
 std::vector<std::string> PtxasNotes(const PtxasInfo& info) {
-  std::vector<std::string> notes = info.performance;
+  std::vector<std::string> notes = info.serialised;
+  notes.insert(notes.end(), info.performance.begin(), info.performance.end());
   for (const PtxasEntry& e : info.entries) {
     if (e.spill_store_bytes == 0 && e.spill_load_bytes == 0) continue;
     notes.push_back(absl::StrCat(e.symbol, " spills registers: ", e.spill_store_bytes,

@@ -18,8 +18,10 @@ struct PtxasEntry {
 
 struct PtxasInfo {
   std::vector<PtxasEntry> entries;
-  // Whole lines with a code C75xx or C76xx: asynchronous matrix instructions were serialised, waits
-  // were injected, registers ran short.
+  // Whole lines with a code C75xx: asynchronous matrix instructions were serialised, or waits were
+  // injected between them. The generated code is at fault.
+  std::vector<std::string> serialised;
+  // Whole lines with a code C76xx: registers ran short.
   std::vector<std::string> performance;
 };
 

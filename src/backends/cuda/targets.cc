@@ -16,14 +16,23 @@ struct Arch {
   int number;
   bool specific;   // runs on its own capability only, and has its special instructions
   int shared_kib;  // shared memory of one block, when asked for
+  CudaUnit unit;   // a multiprocessor: shared memory, what a block adds to it, warps, blocks
 };
 
 // CUDA C++ Programming Guide, "Compute Capabilities". Ascending; the specific form after the plain.
+constexpr int kKiB = 1024;
 constexpr Arch kArchs[] = {
-    {"sm_75", 75, false, 64},   {"sm_80", 80, false, 163},   {"sm_86", 86, false, 99},
-    {"sm_87", 87, false, 163},  {"sm_89", 89, false, 99},    {"sm_90", 90, false, 227},
-    {"sm_90a", 90, true, 227},  {"sm_100", 100, false, 227}, {"sm_100a", 100, true, 227},
-    {"sm_120", 120, false, 99}, {"sm_120a", 120, true, 99},
+    {"sm_75", 75, false, 64, {64 * kKiB, 0, 32, 16}},
+    {"sm_80", 80, false, 163, {164 * kKiB, kKiB, 64, 32}},
+    {"sm_86", 86, false, 99, {100 * kKiB, kKiB, 48, 16}},
+    {"sm_87", 87, false, 163, {164 * kKiB, kKiB, 48, 16}},
+    {"sm_89", 89, false, 99, {100 * kKiB, kKiB, 48, 24}},
+    {"sm_90", 90, false, 227, {228 * kKiB, kKiB, 64, 32}},
+    {"sm_90a", 90, true, 227, {228 * kKiB, kKiB, 64, 32}},
+    {"sm_100", 100, false, 227, {228 * kKiB, kKiB, 64, 32}},
+    {"sm_100a", 100, true, 227, {228 * kKiB, kKiB, 64, 32}},
+    {"sm_120", 120, false, 99, {100 * kKiB, kKiB, 48, 24}},
+    {"sm_120a", 120, true, 99, {100 * kKiB, kKiB, 48, 24}},
 };
 
 struct Gpu {
@@ -154,6 +163,11 @@ std::vector<std::string> CudaTargetNames() {
 int ArchNumber(const Target& target) {
   const Arch* a = ArchNamed(target.name);
   return a != nullptr ? a->number : 0;
+}
+
+std::optional<CudaUnit> UnitOf(const Target& target) {
+  const Arch* a = ArchNamed(target.name);
+  return a != nullptr ? std::optional(a->unit) : std::nullopt;
 }
 
 }  // namespace tl

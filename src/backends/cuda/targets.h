@@ -2,6 +2,7 @@
 #ifndef TILEJIT_BACKENDS_CUDA_TARGETS_H_
 #define TILEJIT_BACKENDS_CUDA_TARGETS_H_
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,6 +21,15 @@ StatusOr<Target> CudaTargetOfCapability(int major, int minor);
 std::vector<std::string> CudaTargetNames();
 // Number of an architecture: 90 for "sm_90a".
 int ArchNumber(const Target& target);
+
+// What the blocks that one multiprocessor runs at the same time share. (Registers are the same
+// everywhere: see occupancy.cc.)
+struct CudaUnit {
+  int shared_bytes;
+  int reserved_bytes;  // of shared memory, that every block takes beside its own
+  int warps, blocks;   // at most
+};
+std::optional<CudaUnit> UnitOf(const Target& target);
 
 }  // namespace tl
 
