@@ -130,6 +130,14 @@ class Collector {
     });
     VisitStmts(p.body, [&](const StmtRef& s) {
       if (const AtomicElement* x = As<AtomicElement>(s)) Leave(x->buffer, "an atomic update");
+      // One iteration of several that share the element may store it; the threads of the others
+      // hold it too and would not hear of that.
+      const Store* x = As<Store>(s);
+      const auto dims =
+          x && IsFragment(x->buffer) ? DimsOf(m_.buffer(x->buffer), p, x->index) : std::nullopt;
+      if (dims && dims->size() < p.vars.size()) {
+        Leave(x->buffer, "a loop over more dims than it has writes it");
+      }
     });
     if (ReplicasWouldDiffer(p)) {
       VisitTileAccesses(m_, p.body, [&](BufferId id, const std::vector<ExprRef>&) {
