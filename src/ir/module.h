@@ -255,7 +255,8 @@ struct Parallel {
   std::vector<VarId> vars;
   std::vector<int64_t> extents;
   Block body;
-  // From level Mapped on: which thread runs which iterations, where fragments in registers are used.
+  // From level Mapped on: which thread runs which iterations, where fragments in registers are
+  // used.
   std::shared_ptr<const FragmentLayout> layout;
 };
 struct OnGroup {

@@ -179,18 +179,17 @@ constexpr Row kRows[] = {
     async_commit
     fill_3 = alloc_var<u8>(3)
     use_4 = alloc_var<u8>(0)
-    serial it_5 in 7 {
-      j_2 = 8 - it_5
+    serial j_2 in 2..9 down {
       async_wait 2
       barrier
-      if it_5 + 3 < 7 {
-        j_6 = 8 - min(it_5 + 3, 6)
-        copy_async X[m_1*8, j_6*8] -> x_5[fill_3, 0:, 0:]
+      if j_2 - 3 >= 2 {
+        j_5 = max(j_2 - 3, 2)
+        copy_async X[m_1*8, j_5*8] -> x_5[fill_3, 0:, 0:]
       }
       async_commit
       fill_3 = if fill_3 + 1 == 4 then 0 else fill_3 + 1
-      slot_7 = use_4
-      w1 = view x_5[slot_7, 0:, 0:] [8, 8]
+      slot_6 = use_4
+      w1 = view x_5[slot_6, 0:, 0:] [8, 8]
       copy w1 -> Y[m_1*8, j_2*8]
       use_4 = if use_4 + 1 == 4 then 0 else use_4 + 1
     }
@@ -207,18 +206,17 @@ constexpr Row kRows[] = {
     async_commit
     fill_3 = alloc_var<u8>(1)
     use_4 = alloc_var<u8>(0)
-    serial it_5 in 2 {
-      j_2 = 1 + it_5
+    serial j_2 in 1..3 {
       async_wait 0
       barrier
-      if it_5 + 1 < 2 {
-        j_6 = 1 + min(it_5 + 1, 1)
-        copy_async X[m_1*8, j_6*8] -> x_5[fill_3, 0:, 0:]
+      if j_2 + 1 < 3 {
+        j_5 = min(j_2 + 1, 2)
+        copy_async X[m_1*8, j_5*8] -> x_5[fill_3, 0:, 0:]
       }
       async_commit
       fill_3 = if fill_3 + 1 == 2 then 0 else fill_3 + 1
-      slot_7 = use_4
-      w1 = view x_5[slot_7, 0:, 0:] [8, 8]
+      slot_6 = use_4
+      w1 = view x_5[slot_6, 0:, 0:] [8, 8]
       copy w1 -> Y[m_1*8, j_2*8]
       use_4 = if use_4 + 1 == 2 then 0 else use_4 + 1
     }
@@ -235,34 +233,32 @@ constexpr Row kRows[] = {
     })",
      R"(    x_5 = alloc_shared<f16>[2, 8, 8]
     end_6 = I[m_1]
-    trips_7 = end_6 - m_1
-    if 0 < trips_7 {
-      page_8 = I[m_1]
-      rest_9 = N - page_8
-      copy_async X[page_8, m_1*8], rest_9 -> x_5[0, 0:, 0:]
+    if m_1 < end_6 {
+      page_7 = I[m_1]
+      rest_8 = N - page_7
+      copy_async X[page_7, m_1*8], rest_8 -> x_5[0, 0:, 0:]
     }
     async_commit
-    fill_10 = alloc_var<u8>(1)
-    use_11 = alloc_var<u8>(0)
-    serial it_12 in trips_7 {
-      j_2 = m_1 + it_12
+    fill_9 = alloc_var<u8>(1)
+    use_10 = alloc_var<u8>(0)
+    serial j_2 in m_1..end_6 {
       async_wait 0
       barrier
-      if it_12 + 1 < trips_7 {
-        j_13 = m_1 + (it_12 + 1)
-        page_14 = I[j_13]
-        rest_15 = N - page_14
-        copy_async X[page_14, m_1*8], rest_15 -> x_5[fill_10, 0:, 0:]
+      if j_2 + 1 < end_6 {
+        j_11 = j_2 + 1
+        page_12 = I[j_11]
+        rest_13 = N - page_12
+        copy_async X[page_12, m_1*8], rest_13 -> x_5[fill_9, 0:, 0:]
       }
       async_commit
-      fill_10 = if fill_10 + 1 == 2 then 0 else fill_10 + 1
-      slot_16 = use_11
+      fill_9 = if fill_9 + 1 == 2 then 0 else fill_9 + 1
+      slot_14 = use_10
       page_3 = I[j_2]
       rest_4 = N - page_3
       other_5 = page_3 + j_2
-      w1 = view x_5[slot_16, 0:, 0:] [8, 8]
+      w1 = view x_5[slot_14, 0:, 0:] [8, 8]
       copy w1 -> Y[other_5, 0]
-      use_11 = if use_11 + 1 == 2 then 0 else use_11 + 1
+      use_10 = if use_10 + 1 == 2 then 0 else use_10 + 1
     }
 )"},
     {"two loops one after the other",

@@ -1,15 +1,20 @@
 // ---- What generated GPU source needs of its language, on the host. ----
-// Every access to shared and global memory goes through a view that asks the emulator (TlApi above).
+// Every access to shared and global memory goes through a view that asks the emulator (TlApi
+// above).
 extern "C" {
-#define TL_MATHS(name) float name##f(float) noexcept; double name(double) noexcept;
-TL_MATHS(exp) TL_MATHS(exp2) TL_MATHS(log) TL_MATHS(log2) TL_MATHS(sqrt) TL_MATHS(tanh)
-TL_MATHS(erf) TL_MATHS(sin) TL_MATHS(cos) TL_MATHS(floor) TL_MATHS(ceil) TL_MATHS(rint)
-TL_MATHS(fabs)
+#define TL_MATHS(name)           \
+  float name##f(float) noexcept; \
+  double name(double) noexcept;
+TL_MATHS(exp)
+TL_MATHS(exp2) TL_MATHS(log) TL_MATHS(log2) TL_MATHS(sqrt) TL_MATHS(tanh) TL_MATHS(erf)
+    TL_MATHS(sin) TL_MATHS(cos) TL_MATHS(floor) TL_MATHS(ceil) TL_MATHS(rint) TL_MATHS(fabs)
 #undef TL_MATHS
-#define TL_MATHS(name) float name##f(float, float) noexcept; double name(double, double) noexcept;
-TL_MATHS(pow) TL_MATHS(fmin) TL_MATHS(fmax)
+#define TL_MATHS(name)                  \
+  float name##f(float, float) noexcept; \
+  double name(double, double) noexcept;
+        TL_MATHS(pow) TL_MATHS(fmin) TL_MATHS(fmax)
 #undef TL_MATHS
-int snprintf(char*, unsigned long, const char*, ...);
+            int snprintf(char*, unsigned long, const char*, ...);
 extern unsigned char arena[];  // for the declarations in kernels; nobody uses it
 }
 
@@ -19,7 +24,8 @@ extern unsigned char arena[];  // for the declarations in kernels; nobody uses i
 #define __align__(n)
 #define __launch_bounds__(...)
 #define TL_GLOBAL(type) TlGlobal<type>
-#define TL_SHARED(type, name, offset, elements) const TlShared<type> name{offset, elements, #name}
+#define TL_SHARED(type, name, offset, elements) \
+  const TlShared<type> name { offset, elements, #name }
 #define TL_LOCAL(type, name, elements) TlLocal<type, elements> name
 
 static TlApi* tl_api;
@@ -30,8 +36,14 @@ struct TlIndex {
 #define threadIdx (TlIndex{(unsigned)tl_api->thread})
 #define blockIdx (TlIndex{(unsigned)tl_api->block})
 
-template <class T> struct TlPlain { using Type = T; };
-template <class T> struct TlPlain<const T> { using Type = T; };
+template <class T>
+struct TlPlain {
+  using Type = T;
+};
+template <class T>
+struct TlPlain<const T> {
+  using Type = T;
+};
 
 template <class... A>
 [[gnu::noinline]] static void tl_fail(int line, const char* format, A... args) {
@@ -47,7 +59,7 @@ struct TlPtr {
   long long index;
   int line;
 
-  operator typename View::Element*() const {  // of atomic updates
+  operator typename View::Element *() const {  // of atomic updates
     return view->At(index, sizeof(typename View::Element), kTlAtomic, line);
   }
 };
@@ -66,10 +78,10 @@ struct TlRef {
   TlPtr<View> operator&() const { return {view, index, line}; }
   void operator=(Value x) const { *view->At(index, sizeof(Value), kTlWrite, line, &x) = x; }
   void operator=(const TlRef& x) const { *this = (Value)x; }
-  void operator+=(Value x) const { *this = (Value)*this + x; }
-  void operator-=(Value x) const { *this = (Value)*this - x; }
-  void operator*=(Value x) const { *this = (Value)*this * x; }
-  void operator/=(Value x) const { *this = (Value)*this / x; }
+  void operator+=(Value x) const { *this = (Value) * this + x; }
+  void operator-=(Value x) const { *this = (Value) * this - x; }
+  void operator*=(Value x) const { *this = (Value) * this * x; }
+  void operator/=(Value x) const { *this = (Value) * this / x; }
 };
 
 template <class T>
@@ -174,7 +186,10 @@ TL_FN void tl_async_move(TlPtr<TlShared<T>> dst, TlPtr<TlGlobal<S>> src, bool in
   tl_api->async_move(tl_api->self, &place, from, kBytes, inside);
 }
 TL_FN void tl_async_commit() { tl_api->async_commit(tl_api->self); }
-template <int kPending> TL_FN void tl_async_wait() { tl_api->async_wait(tl_api->self, kPending); }
+template <int kPending>
+TL_FN void tl_async_wait() {
+  tl_api->async_wait(tl_api->self, kPending);
+}
 
 template <int kMatrices, bool kTranspose, class D, class T>
 TL_FN void tl_load_matrix(D* dst, TlPtr<TlShared<T>> src) {
@@ -205,9 +220,9 @@ enum TlAtom {
   TL_ATOMS(TL_ATOM)
 #undef TL_ATOM
 };
-#define TL_ATOM(name)                                                                        \
-  TL_FN void name(void* c, const void* a, const void* b, int line = __builtin_LINE()) {      \
-    tl_api->mma(tl_api->self, kAtom_##name, c, a, b, line);                                  \
+#define TL_ATOM(name)                                                                   \
+  TL_FN void name(void* c, const void* a, const void* b, int line = __builtin_LINE()) { \
+    tl_api->mma(tl_api->self, kAtom_##name, c, a, b, line);                             \
   }
 TL_ATOMS(TL_ATOM)
 #undef TL_ATOM
@@ -217,7 +232,8 @@ TL_FN void tl_group_barrier(int group, int, int line = __builtin_LINE()) {
   tl_api->barrier(tl_api->self, group, line);
 }
 
-template <int kBytes, class T> TL_FN bool tl_is_aligned(const TlGlobal<T>& p) {
+template <int kBytes, class T>
+TL_FN bool tl_is_aligned(const TlGlobal<T>& p) {
   return (unsigned long long)p.data % kBytes == 0;
 }
 
