@@ -25,7 +25,9 @@ class LoadedObject {
 
   // Address of a global symbol, or null.
   void* Symbol(std::string_view name) const;
-  void AddSymbol(std::string name, void* address) { symbols_.insert_or_assign(std::move(name), address); }
+  void AddSymbol(std::string name, void* address) {
+    symbols_.insert_or_assign(std::move(name), address);
+  }
 
  private:
   void* memory_;
