@@ -126,7 +126,10 @@ StatusOr<std::shared_ptr<Program>> Context::FindOrBuild(const std::shared_ptr<co
   }
   auto compute = [&]() -> StatusOr<std::shared_ptr<Program>> {
     // The flight before this one may just have landed.
-    if (std::shared_ptr<Program> program = FindProgram(key.semantic_document)) return program;
+    if (std::shared_ptr<Program> program = FindProgram(key.semantic_document)) {
+      memory_hits_.fetch_add(1, std::memory_order_relaxed);
+      return program;
+    }
     if (StatusOr<std::string> compiler = destination.backend->CompilerIdentity(); compiler.ok()) {
       key.compiler_identity = *std::move(compiler);
     }
