@@ -32,7 +32,7 @@ Status Tiles(Module& module, const Target& target, const PassOptions& options) {
 }
 
 Status Pipelines(Module& module, const Target& target, const PassOptions& options) {
-  return PlanPipelines(module, target, options.shared_budget);
+  return PlanPipelines(module, target, options.shared_budget, options.max_slots);
 }
 
 constexpr Pass kPasses[] = {
@@ -74,10 +74,17 @@ absl::Span<const Pass> Passes() { return kPasses; }
 
 StatusOr<Module> Lower(const Module& tile, const Target& target, int64_t shared_budget) {
   if (Status s = Verify(tile, Level::kTile); !s.ok()) return NameThePass(s, "before all passes");
-  StatusOr<Module> lowered = RunPasses(tile, target, {shared_budget, true});
-  if (lowered.ok() || !absl::IsResourceExhausted(lowered.status())) return lowered;
-  // What is spent for speed alone must not refuse a program that fits.
-  return RunPasses(tile, target, {shared_budget, false});
+  // What is spent for speed alone must not refuse a program that fits: results that leave in order,
+  // then slots of rings (whose plan cannot tell yet which fragments will lie in shared memory).
+  PassOptions options{.shared_budget = shared_budget};
+  StatusOr<Module> lowered = RunPasses(tile, target, options);
+  options.may_stage = false;
+  for (int slots : {options.max_slots, 2, 1}) {
+    if (lowered.ok() || !absl::IsResourceExhausted(lowered.status())) break;
+    options.max_slots = slots;
+    lowered = RunPasses(tile, target, options);
+  }
+  return lowered;
 }
 
 }  // namespace tl

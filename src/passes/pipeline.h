@@ -15,6 +15,7 @@ namespace tl {
 struct PassOptions {
   int64_t shared_budget = 0;  // bytes per block; 0: the target's limit
   bool may_stage = true;      // shared memory may be spent on the way of results to global memory
+  int max_slots = 16;         // of the ring of a pipelined loop; 1: no overlap
 };
 
 struct Pass {

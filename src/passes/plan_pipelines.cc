@@ -17,9 +17,6 @@
 namespace tl {
 namespace {
 
-// The prologue is written out, once a slot.
-constexpr int kMaxDepth = 16;
-
 ExprRef Op(BinaryOp op, ExprRef a, ExprRef b) { return MakeBinary(op, std::move(a), std::move(b)); }
 
 std::string Describe(const StmtRef& loop) {
@@ -37,10 +34,13 @@ using PlannedLoops = absl::flat_hash_map<VarId, PlannedLoop>;
 
 class LaunchPlanner {
  public:
-  LaunchPlanner(Module& module, const Target& target, int64_t limit, const Launch& launch)
+  // `limit`: bytes of on-chip memory, 0: none.
+  LaunchPlanner(Module& module, const Target& target, int64_t limit, int max_slots,
+                const Launch& launch)
       : m_(module),
         transport_(target.async_copies ? Transport::kAsyncCopy : Transport::kRegisters),
         limit_(limit),
+        max_slots_(max_slots),
         launch_(launch),
         facts_(module, launch) {}
 
@@ -80,7 +80,7 @@ class LaunchPlanner {
   // The stages that the author asks for, fewer if they do not fit; 1: no overlap.
   int DepthOf(const StmtRef& s, const For& loop, const ExprRef& trips, const Ring& ring) {
     // Registers hold one iteration, so a third slot would gain nothing.
-    int64_t most = transport_ == Transport::kRegisters ? 2 : std::min(loop.stages, kMaxDepth);
+    int64_t most = transport_ == Transport::kRegisters ? 2 : loop.stages;
     if (const int64_t* n = IntValue(trips)) most = std::min(most, *n);
     int64_t slot = 0;
     for (BufferId tile : ring.tiles) slot += ArenaBytes(m_.buffer(tile));
@@ -91,6 +91,7 @@ class LaunchPlanner {
       Note(s, absl::StrCat(": ", most, " slots would take ", others + most * slot,
                            " bytes of on-chip memory, ", limit_, " are there"));
     }
+    depth = std::min<int64_t>(depth, max_slots_);
     if (depth < 2) Note(s, " is not pipelined: there is no room for a second slot");
     return static_cast<int>(std::max<int64_t>(depth, 1));
   }
@@ -98,12 +99,16 @@ class LaunchPlanner {
   void Keep(const StmtRef& s, const For& loop, Ring ring, PlannedLoop planned) {
     for (BufferId tile : ring.tiles) facts_.SetDepth(tile, ring.depth);
     Note(s, absl::StrCat(": ", ring.depth, " slots of ", NamesOf(ring.tiles), " filled by ",
-                         Name(ring.transport)));
+                         Name(ring.transport), Asked(loop, ring.depth)));
     planned.plan = MakeLoopPlan(std::move(ring));
     if (Status valid = VerifyPlan(planned.plan); !valid.ok() && status_.ok()) {
       status_ = absl::InternalError(absl::StrCat(Describe(s), ": ", valid.message()));
     }
     planned_.emplace(loop.var, std::move(planned));
+  }
+
+  static std::string Asked(const For& loop, int depth) {
+    return depth == loop.stages ? "" : absl::StrCat("; ", loop.stages, " stages were asked for");
   }
 
   std::string NamesOf(const std::vector<BufferId>& tiles) const {
@@ -118,6 +123,7 @@ class LaunchPlanner {
   Module& m_;
   const Transport transport_;
   const int64_t limit_;
+  const int max_slots_;
   const Launch& launch_;
   LaunchFacts facts_;
   PlannedLoops planned_;
@@ -425,7 +431,7 @@ bool HasPipelined(const Launch& launch) {
 
 }  // namespace
 
-Status PlanPipelines(Module& module, const Target& target, int64_t shared_budget) {
+Status PlanPipelines(Module& module, const Target& target, int64_t shared_budget, int max_slots) {
   int64_t limit = target.max_shared_bytes;
   if (shared_budget > 0 && (limit == 0 || shared_budget < limit)) limit = shared_budget;
   for (Launch& launch : module.launches) {
@@ -433,7 +439,7 @@ Status PlanPipelines(Module& module, const Target& target, int64_t shared_budget
     PlannedLoops planned;
     // Elsewhere copies are stores of single elements, which gain nothing by coming early.
     if (UsesRegisters(target, launch)) {
-      TL_ASSIGN_OR_RETURN(planned, LaunchPlanner(module, target, limit, launch).Run());
+      TL_ASSIGN_OR_RETURN(planned, LaunchPlanner(module, target, limit, max_slots, launch).Run());
     }
     launch.body = Applier(module, planned).MapBlock(launch.body);
   }

@@ -40,8 +40,9 @@
 
 namespace tl {
 
-// `shared_budget` as in PlanArena. INTERNAL if a plan does not stand VerifyPlan.
-Status PlanPipelines(Module& module, const Target& target, int64_t shared_budget);
+// `shared_budget` as in PlanArena; a ring has at most `max_slots`. INTERNAL if a plan does not stand
+// VerifyPlan.
+Status PlanPipelines(Module& module, const Target& target, int64_t shared_budget, int max_slots);
 
 }  // namespace tl
 

@@ -20,11 +20,13 @@
 #include "ir/unparse.h"
 #include "ir/verify.h"
 #include "ir/visit.h"
+#include "passes/pipeline.h"
 #include "passes/plan_pipelines.h"
 
 namespace tl {
 namespace {
 
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -55,9 +57,10 @@ Module BindText(std::string_view body) {
   return m.ok() ? *std::move(m) : Module();
 }
 
-Module Planned(std::string_view body, const Target& target = Overlapping(), int64_t budget = 0) {
+Module Planned(std::string_view body, const Target& target = Overlapping(), int64_t budget = 0,
+               int max_slots = 16) {
   Module m = BindText(body);
-  const Status s = PlanPipelines(m, target, budget);
+  const Status s = PlanPipelines(m, target, budget, max_slots);
   EXPECT_TRUE(s.ok()) << s;
   const Status valid = Verify(m, Level::kPlanned);
   EXPECT_TRUE(valid.ok()) << valid << "\n" << ToText(m);
@@ -525,6 +528,35 @@ TEST(PlanPipelines, DepthFollowsMemory) {
   EXPECT_THAT(none.notes, ElementsAre(HasSubstr("5 slots would take 22528 bytes of on-chip memory, "
                                                 "10239 are there"),
                                       HasSubstr("is not pipelined: there is no room")));
+}
+
+TEST(PlanPipelines, AtMostSoManySlots) {
+  constexpr std::string_view kBody = R"(
+    x = alloc_shared<f16>[8, 8]
+    pipelined j in N stages=20 { copy X[m*8, j*8] -> x  copy x -> Y[m*8, j*8] })";
+  EXPECT_THAT(Planned(kBody).notes, ElementsAre(HasSubstr("16 slots of x filled by asynchronous "
+                                                          "copies; 20 stages were asked for")));
+  EXPECT_THAT(Planned(kBody, Overlapping(), 0, 1).notes,
+              ElementsAre(HasSubstr("no room for a second slot")));
+}
+
+// The plan cannot see that this fragment, read at places computed at run time, will not lie in
+// registers. The program fits with fewer slots and must not be refused.
+TEST(PlanPipelines, FragmentsInSharedMemoryCostSlots) {
+  const Module m = BindText(R"(
+    f = alloc_fragment<f32>[64, 64]
+    x = alloc_shared<f16>[64, 64]
+    clear f
+    pipelined j in N stages=4 {
+      copy X[m*64, j*64] -> x
+      parallel r, c in [64, 64] { f[r, c] += x[r, c] }
+    }
+    parallel r, c in [64, 64] { Y[r, c] = f[r, (c + m) % 64] })");
+  Target target = Overlapping(16384 + 8192 * 3);
+  target.max_threads_per_block = 1024;
+  const StatusOr<Module> lowered = Lower(m, target);
+  ASSERT_TRUE(lowered.ok()) << lowered.status();
+  EXPECT_THAT(lowered->notes, Contains(HasSubstr("2 slots of x")));
 }
 
 TEST(PlanPipelines, InertWithoutTheMeans) {
