@@ -36,10 +36,16 @@ struct Shape {
   std::string_view name;
   bool simt, channels;
   int threads;  // per group; 0: one for the whole block
+  bool registers = false, async_copies = false;
 };
 constexpr Shape kShapes[] = {
-    {"nested", false, false, 0}, {"nested groups", false, true, 1}, {"flat 1", true, true, 1},
-    {"flat 8", true, true, 8},   {"flat 5", true, true, 5},
+    {"nested", false, false, 0},
+    {"nested groups", false, true, 1},
+    {"flat 1", true, true, 1},
+    {"flat 8", true, true, 8},
+    {"flat 5", true, true, 5},
+    {"registers", true, true, 64, true, true},
+    {"staged", true, true, 32, true, false},
 };
 
 Target TargetOf(const Shape& shape) {
@@ -48,6 +54,17 @@ Target TargetOf(const Shape& shape) {
   t.simt = shape.simt;
   t.channels = shape.channels;
   t.default_threads = std::max(shape.threads, 1);
+  if (!shape.registers) return t;
+  t.warp_size = 32;
+  t.register_fragments = true;
+  t.async_copies = shape.async_copies;
+  t.matrix_loads = true;
+  t.matrix_atoms = {
+      {"f16", AtomForm::kMma, DType::kF16, DType::kF16, DType::kF32, 16, 8, 16},
+      {"bf16", AtomForm::kMma, DType::kBF16, DType::kBF16, DType::kF32, 16, 8, 16},
+      {"i8", AtomForm::kMma, DType::kI8, DType::kI8, DType::kI32, 16, 8, 32},
+      {"f64", AtomForm::kDmma, DType::kF64, DType::kF64, DType::kF64, 8, 8, 4},
+  };
   return t;
 }
 
@@ -113,9 +130,13 @@ StatusOr<Module> BindText(std::string_view text, const Values& values) {
 
 std::string RunLowered(const Module& m, const Shape& shape, const testing::ThreadEvalArgs& args,
                        uint64_t seed) {
-  const StatusOr<Module> lowered = Lower(m, TargetOf(shape));
+  const Target target = TargetOf(shape);
+  const StatusOr<Module> lowered = Lower(m, target);
   if (!lowered.ok()) return std::string(lowered.status().message());
-  testing::ThreadEval eval(*lowered, args, shape.threads, seed);
+  // Launches may have chosen numbers of their own.
+  int threads = shape.threads;
+  if (shape.registers && lowered->launches[0].threads > 0) threads = lowered->launches[0].threads;
+  testing::ThreadEval eval(*lowered, args, threads, seed, target.matrix_atoms);
   const std::string error = eval.Run();
   return error;
 }
@@ -148,6 +169,7 @@ void CheckProgram(const Program& p) {
   for (const Shape& shape : kShapes) {
     if (UsesChannels(*m) && !shape.channels) continue;
     for (uint64_t seed : {1, 2}) {
+      if (shape.registers && seed > 1) break;  // many threads
       Memory got = *MakeMemory(*m, host, 1);
       args.operands = Pointers(got.operands);
       args.workspaces = Pointers(got.workspaces);
