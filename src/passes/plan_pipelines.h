@@ -40,8 +40,8 @@
 
 namespace tl {
 
-// `shared_budget` as in PlanArena; a ring has at most `max_slots`. INTERNAL if a plan does not stand
-// VerifyPlan.
+// `shared_budget` as in PlanArena; a ring has at most `max_slots`. INTERNAL if a plan does not
+// stand VerifyPlan.
 Status PlanPipelines(Module& module, const Target& target, int64_t shared_budget, int max_slots);
 
 }  // namespace tl
