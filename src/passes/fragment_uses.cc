@@ -173,6 +173,7 @@ class Collector {
         writes_fragment = writes_fragment || scope == Scope::kFragment;
         if (scope == Scope::kGlobal || scope == Scope::kShared) written.insert(x->buffer);
       }
+      if (const AtomicElement* x = As<AtomicElement>(s)) written.insert(x->buffer);
     });
     return writes_fragment && std::any_of(written.begin(), written.end(),
                                           [&](BufferId b) { return read.contains(b); });
