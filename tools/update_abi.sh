@@ -16,7 +16,8 @@ trap 'rm -rf "$WORK"' EXIT
 # types of the implementation, megabytes that change with every edit.
 "$ROOT/tools/abi_stub.py" "$ROOT/include/tl/tl.h" >"$WORK/stub.c"
 compile_stub() {
-  gcc -std=c11 -g -w -fPIC -shared -Wl,--version-script="$ROOT/abi/tilejit.map" "$@" "$WORK/stub.c"
+  # By its plain name, so that the description says nothing of where it was made.
+  (cd "$WORK" && gcc -std=c11 -g -w -fPIC -shared -Wl,--version-script="$ROOT/abi/tilejit.map" "$@" stub.c)
 }
 
 # What is experimental may change, so it is not described; exported it is.

@@ -1,5 +1,6 @@
 #include "ir/module.h"
 
+#include <algorithm>
 #include <limits>
 #include <utility>
 
@@ -49,6 +50,12 @@ Region WholeTile(const Buffer& buffer, BufferId id) {
     r.dims.push_back(d);
   }
   return r;
+}
+
+bool IsWhole(const Buffer& tile, const Region& window) {
+  return tile.scope != Scope::kGlobal && window.extents == tile.extents &&
+         std::all_of(window.offset.begin(), window.offset.end(),
+                     [](const ExprRef& e) { return IsInt(e, 0); });
 }
 
 VarId Module::AddVar(std::string name, ScalarType type, VarRole role, Span span) {

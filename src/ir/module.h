@@ -133,6 +133,8 @@ struct Region {
 
 // All of a tile.
 Region WholeTile(const Buffer& buffer, BufferId id);
+// Is the window all of a tile? False for tensors.
+bool IsWhole(const Buffer& tile, const Region& window);
 
 // ---- Statements ------------------------------------------------------------------------------
 

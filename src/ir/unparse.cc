@@ -192,18 +192,10 @@ class Unparser {
   }
 
   // ---- statements
-  static bool IsWhole(const Region& r, const Buffer& b) {
-    if (b.scope == Scope::kGlobal || r.extents != b.extents) return false;
-    for (const ExprRef& offset : r.offset) {
-      if (!IsInt(offset, 0)) return false;
-    }
-    return true;
-  }
-
   // A window of a tile that is not a side of copy needs a view before the statement.
   SExpr TileText(const Region& r, std::vector<syntax::Stmt>& before) {
     const Buffer& b = m_.buffer(r.buffer);
-    if (IsWhole(r, b)) return NameText(BufferName(r.buffer));
+    if (IsWhole(b, r)) return NameText(BufferName(r.buffer));
     // Canonical names are all numbers of their own and cannot meet the signature's.
     const std::string number = absl::StrCat("w", ++num_views_);
     const std::string name = canonical_ ? number : Fresh(number);
@@ -329,7 +321,7 @@ class Unparser {
     out.push_back(std::move(s));
   }
   SExpr SideText(const Region& r) const {
-    return IsWhole(r, m_.buffer(r.buffer)) ? NameText(BufferName(r.buffer)) : WindowText(r);
+    return IsWhole(m_.buffer(r.buffer), r) ? NameText(BufferName(r.buffer)) : WindowText(r);
   }
   void Write(const Fill& x, Out& out) {
     syntax::Stmt s{.op = "fill"};

@@ -4,6 +4,7 @@
 #include <tuple>
 #include <utility>
 
+#include "base/int_math.h"
 #include "layout/fragment_layout.h"
 
 namespace tl {
@@ -13,8 +14,6 @@ constexpr int64_t kVectorBytes = 16;
 constexpr int64_t kMaxLanesAlongLast = 32;
 // Neighbouring lanes touch at least this much of a row that has it: memory comes in such sectors.
 constexpr int64_t kSectorBytes = 32;
-
-int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 // Threads: of one dimension, or those that are left.
 struct Share {

@@ -206,7 +206,7 @@ class Finder {
     if (tile.scope != Scope::kShared || tile.role != BufferRole::kTile) {
       return absl::StrCat(tile.name, " is no shared tile");
     }
-    if (!IsWhole(copy.dst, tile)) return absl::StrCat("it fills only a part of ", tile.name);
+    if (!IsWhole(tile, copy.dst)) return absl::StrCat("it fills only a part of ", tile.name);
     const DType from = m_.buffer(copy.src.buffer).dtype;
     if (from != tile.dtype) {
       return absl::StrCat("it converts ", Name(from), " to ", Name(tile.dtype));
@@ -220,12 +220,6 @@ class Finder {
       if (std::string reason = WhyNotEarly(e, needed); !reason.empty()) return reason;
     }
     return copy.rows ? WhyNotEarly(copy.rows, needed) : "";
-  }
-
-  static bool IsWhole(const Region& r, const Buffer& b) {
-    if (r.extents != b.extents) return false;
-    return std::all_of(r.offset.begin(), r.offset.end(),
-                       [](const ExprRef& e) { return IsInt(e, 0); });
   }
 
   std::string WhyNotTile(const StmtRef& at, BufferId tile) const {

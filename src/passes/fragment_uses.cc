@@ -64,18 +64,12 @@ class Collector {
 
  private:
   bool IsFragment(BufferId id) const { return m_.buffer(id).scope == Scope::kFragment; }
-  bool IsWhole(const Region& r) const {
-    const auto zero = [](const ExprRef& e) { return IsInt(e, 0); };
-    return r.extents == m_.buffer(r.buffer).extents &&
-           std::all_of(r.offset.begin(), r.offset.end(), zero);
-  }
-
   void Leave(BufferId id, std::string_view why) {
     if (left_.insert(id).second) out_.left.push_back({id, why, span_});
   }
   // Registers hold whole fragments.
   void NeedWhole(const Region& r) {
-    if (IsFragment(r.buffer) && (!IsWhole(r) || r.rank() == 0)) {
+    if (IsFragment(r.buffer) && (!IsWhole(m_.buffer(r.buffer), r) || r.rank() == 0)) {
       Leave(r.buffer, "a part of it is used");
     }
   }

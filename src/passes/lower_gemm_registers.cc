@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/int_math.h"
 #include "ir/address.h"
 #include "layout/matrix_fragments.h"
 #include "passes/bank_notes.h"
@@ -12,10 +13,6 @@
 
 namespace tl {
 namespace {
-
-ExprRef Mod(ExprRef a, int64_t b) { return MakeBinary(BinaryOp::kMod, std::move(a), MakeInt(b)); }
-ExprRef Div(ExprRef a, int64_t b) { return MakeBinary(BinaryOp::kDiv, std::move(a), MakeInt(b)); }
-int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 void Clear(Lowering& l, BufferId c) {
   const ExprRef zero = Zero(ComputeType(l.buffer(c).dtype));

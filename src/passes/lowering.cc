@@ -14,6 +14,8 @@ namespace tl {
 ExprRef Add(ExprRef a, ExprRef b) { return MakeBinary(BinaryOp::kAdd, std::move(a), std::move(b)); }
 ExprRef Sub(ExprRef a, ExprRef b) { return MakeBinary(BinaryOp::kSub, std::move(a), std::move(b)); }
 ExprRef Mul(ExprRef a, ExprRef b) { return MakeBinary(BinaryOp::kMul, std::move(a), std::move(b)); }
+ExprRef Div(ExprRef a, int64_t b) { return MakeBinary(BinaryOp::kDiv, std::move(a), MakeInt(b)); }
+ExprRef Mod(ExprRef a, int64_t b) { return MakeBinary(BinaryOp::kMod, std::move(a), MakeInt(b)); }
 ExprRef Min(ExprRef a, ExprRef b) { return MakeBinary(BinaryOp::kMin, std::move(a), std::move(b)); }
 ExprRef Max(ExprRef a, ExprRef b) { return MakeBinary(BinaryOp::kMax, std::move(a), std::move(b)); }
 ExprRef Less(ExprRef a, ExprRef b) { return MakeBinary(BinaryOp::kLt, std::move(a), std::move(b)); }

@@ -28,6 +28,8 @@ using Coords = std::vector<ExprRef>;
 ExprRef Add(ExprRef a, ExprRef b);
 ExprRef Sub(ExprRef a, ExprRef b);
 ExprRef Mul(ExprRef a, ExprRef b);
+ExprRef Div(ExprRef a, int64_t b);
+ExprRef Mod(ExprRef a, int64_t b);
 ExprRef Min(ExprRef a, ExprRef b);
 ExprRef Max(ExprRef a, ExprRef b);
 ExprRef Less(ExprRef a, ExprRef b);

@@ -8,9 +8,6 @@
 namespace tl {
 namespace {
 
-ExprRef Div(ExprRef a, int64_t b) { return MakeBinary(BinaryOp::kDiv, std::move(a), MakeInt(b)); }
-ExprRef Mod(ExprRef a, int64_t b) { return MakeBinary(BinaryOp::kMod, std::move(a), MakeInt(b)); }
-
 // Digit number i of `index` in the mixed radix of `digits`.
 ExprRef DigitOf(const std::vector<FragmentLayout::DimDigit>& digits, size_t i,
                 const ExprRef& index) {

@@ -5,24 +5,17 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/int_math.h"
 #include "ir/visit.h"
 #include "passes/notes.h"
 
 namespace tl {
 namespace {
 
-int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
-bool IsWhole(const Module& m, const Region& r) {
-  const Buffer& b = m.buffer(r.buffer);
-  return r.extents == b.extents && std::all_of(r.offset.begin(), r.offset.end(),
-                                               [](const ExprRef& e) { return IsInt(e, 0); });
-}
-
 // The first row of the target's table that takes the gemm's types.
 int AtomFor(const Module& m, const Target& target, const Gemm& g) {
   const Buffer& c = m.buffer(g.c.buffer);
-  if (c.scope != Scope::kFragment || !IsWhole(m, g.c)) return kNoAtom;
+  if (c.scope != Scope::kFragment || !IsWhole(c, g.c)) return kNoAtom;
   const DType a = m.buffer(g.a.buffer).dtype, b = m.buffer(g.b.buffer).dtype;
   for (size_t i = 0; i < target.matrix_atoms.size(); ++i) {
     const MatrixAtom& atom = target.matrix_atoms[i];
@@ -55,7 +48,7 @@ void LayWarps(const Target& target, int64_t warps, Gemm& g) {
   for (int64_t rows = 1; rows <= warps; ++rows) {
     if (warps % rows != 0) continue;
     const int64_t cols = warps / rows;
-    // The policies keep whole rows (columns) within one warp, if the tile has enough of them.
+    // The policies keep whole rows (columns) within one warp.
     if (g.policy == GemmPolicy::kFullRow && rows < warps) continue;
     if (g.policy == GemmPolicy::kFullCol && cols < warps) continue;
     const auto cost = CostOf(g, unit, rows, cols);
@@ -129,7 +122,7 @@ class Selector : public StmtMapper {
   }
   std::string WhyPlain(const Gemm& g) const {
     const Buffer& c = m_.buffer(g.c.buffer);
-    if (c.scope != Scope::kFragment || !IsWhole(m_, g.c)) return "the result is no whole fragment";
+    if (c.scope != Scope::kFragment || !IsWhole(c, g.c)) return "the result is no whole fragment";
     const DType a = m_.buffer(g.a.buffer).dtype, b = m_.buffer(g.b.buffer).dtype;
     const std::string types = absl::StrCat(Name(a), " x ", Name(b), " + ", Name(c.dtype));
     Gemm rounded = g;

@@ -18,7 +18,7 @@
 #include "ir/unparse.h"
 #include "passes/pipeline.h"
 #include "service/environment.h"
-#include "tests/generator/launch_params.h"
+#include "tests/unit/launch_params.h"
 #include "tests/unit/thread_eval.h"
 
 namespace tl::generator {
@@ -163,12 +163,13 @@ StatusOr<std::string> Differential::RunCpu(const Module& thread,
   TL_ASSIGN_OR_RETURN(const Generated generated, cpu_->Generate(thread, cpu_target_, {}));
   TL_ASSIGN_OR_RETURN(const Built built, cpu_->Build(generated, cpu_target_));
   TL_ASSIGN_OR_RETURN(const auto kernel, cpu_->Load(built.binary, generated.entries, thread, 0));
-  LaunchArguments arguments(thread, inputs);
+  testing::Params params(thread, testing::PointersOf(inputs.arguments), inputs.arguments.host());
   for (size_t i = 0; i < thread.launches.size(); ++i) {
     TL_ASSIGN_OR_RETURN(const int64_t blocks,
-                        NumBlocks(thread, thread.launches[i], inputs.arguments.host()));
+                        testing::NumBlocks(thread, thread.launches[i], inputs.arguments.host()));
     if (blocks == 0) continue;
-    TL_RETURN_IF_ERROR(kernel->Launch(static_cast<int>(i), blocks, arguments.params()));
+    TL_RETURN_IF_ERROR(
+        kernel->Launch(static_cast<int>(i), blocks, {params.data(), params.size(), nullptr}));
   }
   return std::string();
 }
@@ -191,14 +192,13 @@ StatusOr<std::string> Differential::RunCuda(const Module& thread,
     blocks.push_back(block);
     pointers.push_back(static_cast<uint8_t*>(block) + reference::GuardedMemory::kGuard);
   }
-  LaunchArguments arguments(thread, inputs.arguments, std::move(pointers));
-  LaunchParams params = arguments.params();
-  params.stream = session->stream();
+  testing::Params params(thread, std::move(pointers), inputs.arguments.host());
   for (size_t i = 0; i < thread.launches.size(); ++i) {
     TL_ASSIGN_OR_RETURN(const int64_t count,
-                        NumBlocks(thread, thread.launches[i], inputs.arguments.host()));
+                        testing::NumBlocks(thread, thread.launches[i], inputs.arguments.host()));
     if (count == 0) continue;
-    TL_RETURN_IF_ERROR(kernel->Launch(static_cast<int>(i), count, params));
+    TL_RETURN_IF_ERROR(kernel->Launch(static_cast<int>(i), count,
+                                      {params.data(), params.size(), session->stream()}));
   }
   TL_RETURN_IF_ERROR(session->Synchronize());
   for (size_t i = 0; i < memories.size(); ++i) {
@@ -222,12 +222,12 @@ StatusOr<std::string> Differential::RunEmulated(const Module& thread,
                                                 uint64_t seed) {
   TL_ASSIGN_OR_RETURN(const Generated generated, EmitC(thread, cuda_target_, CudaDialect()));
   TL_ASSIGN_OR_RETURN(const auto program, EmulatedProgram::Build(generated, compiler_));
-  LaunchArguments arguments(thread, inputs);
+  testing::Params params(thread, testing::PointersOf(inputs.arguments), inputs.arguments.host());
   for (size_t i = 0; i < thread.launches.size(); ++i) {
     TL_ASSIGN_OR_RETURN(const int64_t blocks,
-                        NumBlocks(thread, thread.launches[i], inputs.arguments.host()));
+                        testing::NumBlocks(thread, thread.launches[i], inputs.arguments.host()));
     if (blocks == 0) continue;
-    const Status s = program->Run(static_cast<int>(i), blocks, arguments.params().params, seed);
+    const Status s = program->Run(static_cast<int>(i), blocks, params.data(), seed);
     if (!s.ok()) return std::string(s.message());
   }
   return std::string();

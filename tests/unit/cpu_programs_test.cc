@@ -21,6 +21,7 @@
 #include "ir/syntax.h"
 #include "passes/pipeline.h"
 #include "tests/unit/cpu_testing.h"
+#include "tests/unit/launch_params.h"
 
 namespace tl {
 namespace {
@@ -30,15 +31,6 @@ using Values = std::vector<std::pair<std::string, std::string>>;
 StatusOr<Module> BindText(std::string_view text, const Values& values) {
   TL_ASSIGN_OR_RETURN(const syntax::Program program, syntax::Parse(absl::StrCat("tl 1.0\n", text)));
   return Bind(program, {.values = values, .target_class = "cpu"});
-}
-
-StatusOr<int64_t> Blocks(const Module& lowered, int launch, const HostArgs& args) {
-  int64_t blocks = 1;
-  for (const GridAxis& axis : lowered.launches[launch].axes) {
-    TL_ASSIGN_OR_RETURN(const int64_t extent, EvalHost(lowered, axis.extent, args));
-    blocks *= std::max<int64_t>(extent, 0);
-  }
-  return blocks;
 }
 
 struct Runnable {
@@ -58,26 +50,13 @@ StatusOr<Runnable> Prepare(const Module& module) {
 Status RunCpu(const Module& module, const Runnable& runnable,
               const reference::GeneratedInputs& inputs) {
   const auto& [lowered, kernel] = runnable;
-  const reference::Arguments& a = inputs.arguments;
-  std::vector<void*> pointers = a.operands;
-  pointers.insert(pointers.end(), a.workspaces.begin(), a.workspaces.end());
-  std::vector<int64_t> ints = a.dims;
-  ints.insert(ints.end(), a.strides.begin(), a.strides.end());
-  std::vector<ScalarValue> scalars = a.scalars;
-  std::vector<float> floats(scalars.size());
-  std::vector<void*> params;
-  for (void*& p : pointers) params.push_back(&p);
-  for (int64_t& v : ints) params.push_back(&v);
-  for (size_t i = 0; i < scalars.size(); ++i) {
-    floats[i] = static_cast<float>(scalars[i].f);
-    const bool is_f32 = module.var(module.scalars[i]).type == ScalarType::kF32;
-    params.push_back(is_f32 ? static_cast<void*>(&floats[i]) : &scalars[i]);
-  }
+  const HostArgs args = inputs.arguments.host();
+  testing::Params params(lowered, testing::PointersOf(inputs.arguments), args);
   for (int i = 0; i < static_cast<int>(lowered.launches.size()); ++i) {
-    TL_ASSIGN_OR_RETURN(const int64_t blocks, Blocks(lowered, i, a.host()));
+    TL_ASSIGN_OR_RETURN(const int64_t blocks,
+                        testing::NumBlocks(lowered, lowered.launches[i], args));
     if (blocks == 0) continue;
-    TL_RETURN_IF_ERROR(
-        kernel->Launch(i, blocks, {params.data(), static_cast<int>(params.size()), nullptr}));
+    TL_RETURN_IF_ERROR(kernel->Launch(i, blocks, {params.data(), params.size(), nullptr}));
   }
   return inputs.CheckGuards(module);
 }
@@ -308,15 +287,17 @@ kernel elements(M: dim, N: dim; t: dtype) {
   for (const char* t : {"f32", "bf16", "f16", "f64"}) Check(kText, {{"t", t}}, {{{10, 11}}});
 }
 
+// Each tensor takes one kind of update: sums and maxima of one element would depend on their order.
 TEST(CpuPrograms, Atomics) {
   Check(R"(
 kernel atomics(N: dim) {
-  in X: tensor<i32>[N] inout Y: tensor<i32>[6], Z: tensor<i32>[4], W: tensor<u32>[4], F: tensor<f32>[8]
+  in X: tensor<i32>[N]
+  inout Y: tensor<i32>[6], T: tensor<i32>[6], Z: tensor<i32>[4], W: tensor<u32>[4], F: tensor<f32>[8]
   launch m in ceildiv(N, 8) {
     x = alloc_shared<i32>[8]
     copy X[m*8] -> x
     atomic_add x -> Y[0:]
-    atomic_max x -> Y[1:]
+    atomic_max x -> T[1:]
     parallel i in 8 { atomic_add i -> Z[i % 4]  atomic_min i -> W[i / 2]  atomic_add 1.0 -> F[i] }
   }
 })",

@@ -25,6 +25,7 @@
 #include "ir/host_eval.h"
 #include "ir/syntax.h"
 #include "passes/pipeline.h"
+#include "tests/unit/launch_params.h"
 
 namespace tl::testing {
 
@@ -62,50 +63,6 @@ inline StatusOr<Lowered> LowerText(std::string_view text, const Values& values,
 inline std::string KernelText(const Generated& generated) {
   return std::string(WithoutPrelude(generated.source));
 }
-
-inline StatusOr<int64_t> NumBlocks(const Module& module, const Launch& launch,
-                                   const HostArgs& args) {
-  int64_t blocks = 1;
-  for (const GridAxis& axis : launch.axes) {
-    TL_ASSIGN_OR_RETURN(const int64_t n, EvalHost(module, axis.extent, args));
-    blocks *= std::max<int64_t>(n, 0);
-  }
-  return blocks;
-}
-
-// The array of pointers that a launch takes.
-class Params {
- public:
-  Params(const Module& module, std::vector<void*> pointers, const HostArgs& args)
-      : pointers_(std::move(pointers)) {
-    for (int64_t d : args.dims) ints_.push_back(d);
-    for (int64_t s : args.strides) ints_.push_back(s);
-    const size_t first_scalar = ints_.size();
-    floats_.resize(args.scalars.size());
-    doubles_.resize(args.scalars.size());
-    for (const ScalarValue& s : args.scalars) ints_.push_back(s.i);
-    for (void*& p : pointers_) params_.push_back(&p);
-    for (size_t i = 0; i < first_scalar; ++i) params_.push_back(&ints_[i]);
-    for (size_t i = 0; i < args.scalars.size(); ++i) {
-      floats_[i] = static_cast<float>(args.scalars[i].f);
-      doubles_[i] = args.scalars[i].f;
-      const ScalarType t = module.var(module.scalars[i]).type;
-      params_.push_back(t == ScalarType::kF32   ? static_cast<void*>(&floats_[i])
-                        : t == ScalarType::kF64 ? static_cast<void*>(&doubles_[i])
-                                                : &ints_[first_scalar + i]);
-    }
-  }
-  Params(const Params&) = delete;
-  void** data() { return params_.data(); }
-  int size() const { return static_cast<int>(params_.size()); }
-
- private:
-  std::vector<void*> pointers_;
-  std::vector<int64_t> ints_;
-  std::vector<float> floats_;
-  std::vector<double> doubles_;
-  std::vector<void*> params_;
-};
 
 // Compares the outputs in host memory with the exact ones.
 inline bool ExpectExact(const Lowered& program, const reference::GeneratedInputs& inputs,

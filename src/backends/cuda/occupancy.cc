@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "backends/cuda/targets.h"
+#include "base/int_math.h"
 
 namespace tl {
 namespace {
@@ -13,7 +14,6 @@ namespace {
 // 16384 registers and hands them to its warps 256 at a time.
 constexpr int kWarpSize = 32, kParts = 4, kRegistersOfPart = 16384, kRegisterUnit = 256;
 
-int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 int64_t RoundUp(int64_t a, int64_t to) { return CeilDiv(a, to) * to; }
 
 int64_t BlocksByRegisters(int registers, int64_t warps) {

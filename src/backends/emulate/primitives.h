@@ -4,17 +4,29 @@
 extern "C" {
 #define TL_MATHS(name)           \
   float name##f(float) noexcept; \
-  double name(double) noexcept;
-TL_MATHS(exp)
-TL_MATHS(exp2) TL_MATHS(log) TL_MATHS(log2) TL_MATHS(sqrt) TL_MATHS(tanh) TL_MATHS(erf)
-    TL_MATHS(sin) TL_MATHS(cos) TL_MATHS(floor) TL_MATHS(ceil) TL_MATHS(rint) TL_MATHS(fabs)
+  double name(double) noexcept
+TL_MATHS(exp);
+TL_MATHS(exp2);
+TL_MATHS(log);
+TL_MATHS(log2);
+TL_MATHS(sqrt);
+TL_MATHS(tanh);
+TL_MATHS(erf);
+TL_MATHS(sin);
+TL_MATHS(cos);
+TL_MATHS(floor);
+TL_MATHS(ceil);
+TL_MATHS(rint);
+TL_MATHS(fabs);
 #undef TL_MATHS
 #define TL_MATHS(name)                  \
   float name##f(float, float) noexcept; \
-  double name(double, double) noexcept;
-        TL_MATHS(pow) TL_MATHS(fmin) TL_MATHS(fmax)
+  double name(double, double) noexcept
+TL_MATHS(pow);
+TL_MATHS(fmin);
+TL_MATHS(fmax);
 #undef TL_MATHS
-            int snprintf(char*, unsigned long, const char*, ...);
+int snprintf(char*, unsigned long, const char*, ...);
 extern unsigned char arena[];  // for the declarations in kernels; nobody uses it
 }
 

@@ -1,0 +1,70 @@
+// The launches of a lowered program, for tests that call a backend's kernels themselves.
+#ifndef TILEJIT_TESTS_UNIT_LAUNCH_PARAMS_H_
+#define TILEJIT_TESTS_UNIT_LAUNCH_PARAMS_H_
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "backends/backend.h"
+#include "backends/reference/inputs.h"
+#include "ir/host_eval.h"
+#include "ir/module.h"
+
+namespace tl::testing {
+
+inline StatusOr<int64_t> NumBlocks(const Module& module, const tl::Launch& launch,
+                                   const HostArgs& args) {
+  int64_t blocks = 1;
+  for (const GridAxis& axis : launch.axes) {
+    TL_ASSIGN_OR_RETURN(const int64_t n, EvalHost(module, axis.extent, args));
+    blocks *= std::max<int64_t>(n, 0);
+  }
+  return blocks;
+}
+
+// The array of pointers that a launch takes.
+class Params {
+ public:
+  Params(const Module& module, std::vector<void*> pointers, const HostArgs& args)
+      : pointers_(std::move(pointers)) {
+    for (int64_t d : args.dims) ints_.push_back(d);
+    for (int64_t s : args.strides) ints_.push_back(s);
+    const size_t first_scalar = ints_.size();
+    floats_.resize(args.scalars.size());
+    doubles_.resize(args.scalars.size());
+    for (const ScalarValue& s : args.scalars) ints_.push_back(s.i);
+    for (void*& p : pointers_) params_.push_back(&p);
+    for (size_t i = 0; i < first_scalar; ++i) params_.push_back(&ints_[i]);
+    for (size_t i = 0; i < args.scalars.size(); ++i) {
+      floats_[i] = static_cast<float>(args.scalars[i].f);
+      doubles_[i] = args.scalars[i].f;
+      const ScalarType t = module.var(module.scalars[i]).type;
+      params_.push_back(t == ScalarType::kF32   ? static_cast<void*>(&floats_[i])
+                        : t == ScalarType::kF64 ? static_cast<void*>(&doubles_[i])
+                                                : &ints_[first_scalar + i]);
+    }
+  }
+  Params(const Params&) = delete;
+  void** data() { return params_.data(); }
+  int size() const { return static_cast<int>(params_.size()); }
+
+ private:
+  std::vector<void*> pointers_;
+  std::vector<int64_t> ints_;
+  std::vector<float> floats_;
+  std::vector<double> doubles_;
+  std::vector<void*> params_;
+};
+
+// Where the operands and workspaces of generated inputs lie, in the order that entries take them.
+inline std::vector<void*> PointersOf(const reference::Arguments& a) {
+  std::vector<void*> pointers = a.operands;
+  pointers.insert(pointers.end(), a.workspaces.begin(), a.workspaces.end());
+  return pointers;
+}
+
+}  // namespace tl::testing
+
+#endif  // TILEJIT_TESTS_UNIT_LAUNCH_PARAMS_H_
