@@ -1,4 +1,4 @@
-// Versions, contexts, devices, cache counters, families.
+// Versions, contexts, devices, families.
 #include <string>
 
 #include "abi/error.h"
@@ -8,6 +8,8 @@
 #include "service/families.h"
 
 using tl::abi::Call;
+using tl::abi::CheckGiven;
+using tl::abi::CheckTexts;
 using tl::abi::ReadStruct;
 using tl::abi::WriteStruct;
 
@@ -20,6 +22,7 @@ tl::ContextOptions Translate(const tl_context_options& o) {
   out.cpu_threads = o.cpu_threads;
   out.cache_max_bytes = static_cast<int64_t>(o.cache_max_bytes);
   out.own_builds_only = o.own_builds_only != 0;
+  out.packs.assign(o.packs, o.packs + o.num_packs);
   if (o.log) {
     out.log = [callback = o.log, user = o.log_user](tl::LogLevel level, std::string_view message) {
       callback(user, static_cast<tl_log_level>(level), std::string(message).c_str());
@@ -40,10 +43,9 @@ tl::Status CheckOptions(const tl_context_options& o) {
   if (o.cache_max_bytes > static_cast<uint64_t>(INT64_MAX)) {
     return absl::InvalidArgumentError("cache_max_bytes is above 2^63 - 1");
   }
+  TL_RETURN_IF_ERROR(CheckTexts("packs", o.packs, o.num_packs));
   return absl::OkStatus();
 }
-
-tl::Status NoContext() { return absl::InvalidArgumentError("context is NULL"); }
 
 }  // namespace
 
@@ -78,7 +80,7 @@ tl_status tl_context_create(const tl_context_options* options, tl_context** out)
 
 tl_status tl_context_retain(tl_context* context) {
   return Call([&]() -> tl::Status {
-    if (!context) return NoContext();
+    TL_RETURN_IF_ERROR(CheckGiven(context, "context"));
     context->references.fetch_add(1, std::memory_order_relaxed);
     return absl::OkStatus();
   });
@@ -88,7 +90,7 @@ void tl_context_release(tl_context* context) { tl::abi::Release(context); }
 
 tl_status tl_device_count(tl_context* context, int32_t* count) {
   return Call([&]() -> tl::Status {
-    if (!context) return NoContext();
+    TL_RETURN_IF_ERROR(CheckGiven(context, "context"));
     TL_RETURN_IF_ERROR(context->impl->CheckProcess());
     if (!count) return absl::InvalidArgumentError("count is NULL");
     *count = static_cast<int32_t>(context->impl->devices().size());
@@ -98,7 +100,7 @@ tl_status tl_device_count(tl_context* context, int32_t* count) {
 
 tl_status tl_device_get(tl_context* context, int32_t device, tl_device_info* info) {
   return Call([&]() -> tl::Status {
-    if (!context) return NoContext();
+    TL_RETURN_IF_ERROR(CheckGiven(context, "context"));
     TL_RETURN_IF_ERROR(context->impl->CheckProcess());
     TL_ASSIGN_OR_RETURN(const tl::Device* d, context->impl->FindDevice(device));
     tl_device_info out{};
@@ -114,27 +116,6 @@ tl_status tl_device_get(tl_context* context, int32_t device, tl_device_info* inf
     out.memory_clock_khz = d->info.memory_clock_khz;
     out.driver_version = d->info.driver_version;
     return WriteStruct(info, out, "tl_device_info");
-  });
-}
-
-tl_status tl_cache_get_stats(tl_context* context, tl_cache_stats* stats) {
-  return Call([&]() -> tl::Status {
-    if (!context) return NoContext();
-    TL_RETURN_IF_ERROR(context->impl->CheckProcess());
-    const tl::CacheStats s = context->impl->Stats();
-    tl_cache_stats out{};
-    out.memory_hits = s.memory_hits;
-    out.hits = s.hits;
-    out.misses = s.misses;
-    out.compiles = s.compiles;
-    out.compile_ns = s.compile_ns;
-    out.evictions = static_cast<uint64_t>(s.store.evictions);
-    out.quarantined = static_cast<uint64_t>(s.store.quarantined);
-    out.waits = s.waits;
-    out.entries = static_cast<uint64_t>(s.store.entries);
-    out.bytes = static_cast<uint64_t>(s.store.bytes);
-    out.location = context->impl->cache_location().c_str();
-    return WriteStruct(stats, out, "tl_cache_stats");
   });
 }
 

@@ -48,6 +48,25 @@ StatusOr<T> ReadStruct(const T* from, std::string_view name, bool optional = fal
   return out;
 }
 
+// INVALID_ARGUMENT for a NULL pointer that must not be.
+inline Status CheckGiven(const void* pointer, std::string_view name) {
+  if (pointer) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(name, " is NULL"));
+}
+
+// A list of texts, none of them NULL or empty.
+inline Status CheckTexts(std::string_view name, const char* const* texts, size_t count) {
+  if (count > 0 && !texts)
+    return absl::InvalidArgumentError(absl::StrCat(name, " is NULL but num_", name, " is ", count));
+  for (size_t i = 0; i < count; ++i) {
+    if (!texts[i] || !*texts[i]) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(name, "[", i, "] is ", texts[i] ? "empty" : "NULL"));
+    }
+  }
+  return absl::OkStatus();
+}
+
 // Fills as much of the caller's struct as it has room for.
 template <typename T>
 Status WriteStruct(T* to, T value, std::string_view name) {

@@ -168,6 +168,17 @@ StatusOr<Finding> Examine(const DatabaseFileOptions& options, const std::string&
   return OpenAndInspect(ConnectionTo(options, path));
 }
 
+Status WriteSchema(Connection& connection) {
+  Transaction transaction(connection);
+  TL_RETURN_IF_ERROR(transaction.Begin());
+  TL_RETURN_IF_ERROR(connection.Execute(kSchema));
+  char header[80];
+  std::snprintf(header, sizeof(header), "PRAGMA application_id=%lld; PRAGMA user_version=%d",
+                static_cast<long long>(kApplicationId), kSchemaVersion);
+  TL_RETURN_IF_ERROR(connection.Execute(header));
+  return transaction.Commit();
+}
+
 Status Create(const DatabaseFileOptions& options, const std::string& path) {
   // mknod makes a file without a descriptor (see IdentityOf) and with the right mode from the
   // start; SQLite gives its log the same one.
@@ -178,14 +189,7 @@ Status Create(const DatabaseFileOptions& options, const std::string& path) {
   // Kernels are tens to hundreds of kilobytes: larger pages make shorter chains.
   TL_RETURN_IF_ERROR(connection->Execute("PRAGMA page_size=8192; PRAGMA auto_vacuum=INCREMENTAL"));
   TL_RETURN_IF_ERROR(Configure(*connection));
-  Transaction transaction(*connection);
-  TL_RETURN_IF_ERROR(transaction.Begin());
-  TL_RETURN_IF_ERROR(connection->Execute(kSchema));
-  char header[80];
-  std::snprintf(header, sizeof(header), "PRAGMA application_id=%lld; PRAGMA user_version=%d",
-                static_cast<long long>(kApplicationId), kSchemaVersion);
-  TL_RETURN_IF_ERROR(connection->Execute(header));
-  return transaction.Commit();
+  return WriteSchema(*connection);
 }
 
 bool Exists(const std::string& path) {
@@ -276,6 +280,17 @@ StatusOr<std::unique_ptr<Connection>> OpenAnotherConnection(const std::string& p
       Connection::Open(
           {.path = path, .immutable = false, .busy_timeout = busy_timeout, .vfs = vfs}));
   TL_RETURN_IF_ERROR(Configure(*connection));
+  return connection;
+}
+
+StatusOr<std::unique_ptr<Connection>> CreatePlainDatabase(const std::string& path) {
+  if (mknod(path.c_str(), S_IFREG | 0600, 0) != 0) return OsError(errno, "create " + path);
+  TL_ASSIGN_OR_RETURN(auto connection,
+                      Connection::Open({.path = path, .busy_timeout = {}, .vfs = {}}));
+  // Whoever is interrupted throws the file away, so nothing needs to be undone or kept.
+  TL_RETURN_IF_ERROR(connection->Execute(
+      "PRAGMA page_size=4096; PRAGMA journal_mode=MEMORY; PRAGMA synchronous=OFF"));
+  TL_RETURN_IF_ERROR(WriteSchema(*connection));
   return connection;
 }
 

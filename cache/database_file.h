@@ -56,6 +56,10 @@ StatusOr<std::unique_ptr<Connection>> OpenAnotherConnection(const std::string& p
 // system. It must be a regular file of this user or of root; nothing is moved.
 StatusOr<DatabaseFile> OpenDatabaseFileReadOnly(const std::string& path, const std::string& vfs);
 
+// An empty database of this schema under a name that must not exist yet, with no log beside it:
+// what becomes a pack. Not durable until it was synchronised by hand.
+StatusOr<std::unique_ptr<Connection>> CreatePlainDatabase(const std::string& path);
+
 // Renames the file with its log and shared memory, if it still is the one that was found damaged
 // (another process may have been quicker). Returns the new name, empty if there was nothing to do.
 StatusOr<std::string> MoveDatabaseAside(const DatabaseFileOptions& options, const std::string& path,

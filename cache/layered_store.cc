@@ -146,4 +146,14 @@ Status LayeredStore::PutRecord(const Record& record) {
   return FirstAccepted(layers_, [&](ArtifactStore& layer) { return layer.PutRecord(record); });
 }
 
+StatusOr<std::vector<Record>> LayeredStore::ListRecords() {
+  std::vector<Record> all;
+  // The lower layers' first: what a reader takes in later is the newer.
+  for (auto layer = layers_.rbegin(); layer != layers_.rend(); ++layer) {
+    TL_ASSIGN_OR_RETURN(std::vector<Record> records, (*layer)->ListRecords());
+    for (Record& record : records) all.push_back(std::move(record));
+  }
+  return all;
+}
+
 }  // namespace tl

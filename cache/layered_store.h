@@ -26,6 +26,7 @@ class LayeredStore : public ArtifactStore {
   void Quarantine(const KeyHash& build, std::string_view reason) override;
   // Hits and misses of the whole; everything else is the sum over the layers.
   StoreStats Stats() override;
+  bool persistent() const override { return layers_.front()->persistent(); }
   StatusOr<std::vector<EntryInfo>> ListEntries() override;
   Status Visit(absl::FunctionRef<bool(const ArtifactKey&, const Artifact&)> visit) override;
   StatusOr<VerifyReport> Verify() override;
@@ -38,6 +39,7 @@ class LayeredStore : public ArtifactStore {
   std::optional<Record> FindRecord(std::string_view key_document) override;
   std::vector<Record> FindRecords(std::string_view scope_document) override;
   Status PutRecord(const Record& record) override;
+  StatusOr<std::vector<Record>> ListRecords() override;
 
  private:
   const std::vector<std::unique_ptr<ArtifactStore>> layers_;

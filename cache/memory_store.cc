@@ -113,7 +113,7 @@ StatusOr<std::vector<EntryInfo>> MemoryStore::ListEntries() {
   std::vector<EntryInfo> infos;
   for (const Entry* entry : InOrder()) {
     infos.push_back({SemanticHash(entry->key), entry->build, entry->artifact.compiler, entry->bytes,
-                     entry->created});
+                     entry->created, entry->key.semantic_document, entry->artifact.metadata});
   }
   return infos;
 }
@@ -191,6 +191,11 @@ Status MemoryStore::PutRecord(const Record& record) {
                 [&](const Record& old) { return old.key_document == record.key_document; });
   records_.push_back(record);
   return absl::OkStatus();
+}
+
+StatusOr<std::vector<Record>> MemoryStore::ListRecords() {
+  absl::MutexLock lock(&mu_);
+  return records_;
 }
 
 }  // namespace tl

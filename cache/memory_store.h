@@ -26,6 +26,7 @@ class MemoryStore : public ArtifactStore {
   Status Put(const ArtifactKey& key, const Artifact& artifact) override;
   void Quarantine(const KeyHash& build, std::string_view reason) override;
   StoreStats Stats() override;
+  bool persistent() const override { return false; }
   StatusOr<std::vector<EntryInfo>> ListEntries() override;
   Status Visit(absl::FunctionRef<bool(const ArtifactKey&, const Artifact&)> visit) override;
   StatusOr<VerifyReport> Verify() override;
@@ -37,6 +38,7 @@ class MemoryStore : public ArtifactStore {
   std::optional<Record> FindRecord(std::string_view key_document) override;
   std::vector<Record> FindRecords(std::string_view scope_document) override;
   Status PutRecord(const Record& record) override;
+  StatusOr<std::vector<Record>> ListRecords() override;
 
  private:
   struct Entry {

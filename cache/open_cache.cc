@@ -78,9 +78,12 @@ std::unique_ptr<ArtifactStore> OpenCache(const CacheOptions& options) {
     auto store = SqliteStore::OpenReadOnly(pack, StoreOptions(options));
     if (store.ok()) {
       layers.push_back(*std::move(store));
-    } else {
-      Warn(options, "pack " + pack + " is left out: " + std::string(store.status().message()));
+      continue;
     }
+    const std::string line =
+        "pack " + pack + " is left out: " + std::string(store.status().message());
+    Warn(options, line);
+    if (options.packs_left_out != nullptr) options.packs_left_out->push_back(line);
   }
   if (layers.size() == 1) return std::move(layers.front());
   return std::make_unique<LayeredStore>(std::move(layers));

@@ -20,6 +20,8 @@ struct CacheOptions {
   // Databases to read from below the writable store, the first one first. One that cannot be used
   // is told and left out.
   std::vector<std::string> packs;
+  // Gets one line for each pack that is left out, besides the warning; may be null.
+  std::vector<std::string>* packs_left_out = nullptr;
   int64_t max_bytes = int64_t{4} << 30;           // on disk; 0: no cap
   int64_t max_memory_bytes = int64_t{256} << 20;  // of what cannot go to disk; 0: no cap
   WarningCallback warn;

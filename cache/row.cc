@@ -42,6 +42,8 @@ constexpr char kRecordsByScope[] =
 constexpr char kRecordsByKey[] =
     "SELECT checksum, scope_document, key_document, value FROM record"
     " WHERE key_hash = ?1 ORDER BY id DESC";
+constexpr char kAllRecords[] =
+    "SELECT checksum, scope_document, key_document, value FROM record ORDER BY id";
 constexpr char kDeleteRecord[] = "DELETE FROM record WHERE key_hash = ?1 AND key_document = ?2";
 constexpr char kInsertRecord[] =
     "INSERT INTO record (scope_hash, key_hash, checksum, scope_document, key_document, value)"
@@ -55,6 +57,15 @@ KeyHash ChecksumOf(int64_t created, const ArtifactKey& key, const Artifact& arti
 
 KeyHash ChecksumOf(const Record& record) {
   return Checksum({record.scope_document, record.key_document, record.value});
+}
+
+// The record of the current row of one of the queries above, unless it is damaged. Such a one is
+// passed over; the next PutRecord with its key replaces it or stands beside it.
+std::optional<Record> CurrentRecord(const Query& query) {
+  const KeyHash checksum = KeyHash::FromBytes(query.ColumnBlob(0));
+  Record record{query.ColumnString(1), query.ColumnString(2), query.ColumnString(3)};
+  if (checksum != ChecksumOf(record)) return std::nullopt;
+  return record;
 }
 
 }  // namespace
@@ -174,13 +185,20 @@ StatusOr<std::vector<Record>> ReadRecords(Connection& connection, RecordIndex in
   Query query(connection, by_scope ? kRecordsByScope : kRecordsByKey);
   query.Blob(bytes);
   while (query.Step()) {
-    const KeyHash checksum = KeyHash::FromBytes(query.ColumnBlob(0));
-    Record record{query.ColumnString(1), query.ColumnString(2), query.ColumnString(3)};
-    // A damaged record is passed over; the next PutRecord with its key replaces it or stands beside
-    // it.
-    if (checksum != ChecksumOf(record)) continue;
-    if ((by_scope ? record.scope_document : record.key_document) != document) continue;
-    records.push_back(std::move(record));
+    std::optional<Record> record = CurrentRecord(query);
+    if (!record.has_value()) continue;
+    if ((by_scope ? record->scope_document : record->key_document) != document) continue;
+    records.push_back(*std::move(record));
+  }
+  TL_RETURN_IF_ERROR(query.status());
+  return records;
+}
+
+StatusOr<std::vector<Record>> ReadAllRecords(Connection& connection) {
+  std::vector<Record> records;
+  Query query(connection, kAllRecords);
+  while (query.Step()) {
+    if (auto record = CurrentRecord(query)) records.push_back(*std::move(record));
   }
   TL_RETURN_IF_ERROR(query.status());
   return records;

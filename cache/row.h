@@ -58,6 +58,8 @@ Status MoveToQuarantine(Connection& connection, int64_t id, std::string_view rea
 enum class RecordIndex { kScope, kKey };
 StatusOr<std::vector<Record>> ReadRecords(Connection& connection, RecordIndex index,
                                           std::string_view document, HashFunction hash);
+// All verified records, oldest first.
+StatusOr<std::vector<Record>> ReadAllRecords(Connection& connection);
 Status WriteRecord(Connection& connection, const Record& record, HashFunction hash);
 
 }  // namespace tl

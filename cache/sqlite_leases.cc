@@ -73,6 +73,15 @@ std::vector<Record> SqliteStore::FindRecords(std::string_view scope_document) {
   return Records(RecordIndex::kScope, scope_document);
 }
 
+StatusOr<std::vector<Record>> SqliteStore::ListRecords() {
+  std::vector<Record> records;
+  TL_RETURN_IF_ERROR(Read([&](Connection& connection) -> Status {
+    TL_ASSIGN_OR_RETURN(records, ReadAllRecords(connection));
+    return absl::OkStatus();
+  }));
+  return records;
+}
+
 Status SqliteStore::PutRecord(const Record& record) {
   return Write([&](Connection& connection) -> Status {
     Transaction transaction(connection);

@@ -8,10 +8,12 @@ namespace {
 
 constexpr char kStats[] = "SELECT count(*), coalesce(sum(bytes), 0) FROM usage";
 constexpr char kList[] =
-    "SELECT a.semantic_hash, a.build_hash, a.compiler, u.bytes, a.created"
+    "SELECT a.semantic_hash, a.build_hash, a.compiler, u.bytes, a.created, a.semantic_document,"
+    " a.metadata"
     " FROM artifact a JOIN usage u USING (id) ORDER BY id";
 constexpr char kIdsOfBuild[] =
     "SELECT id FROM artifact INDEXED BY artifact_by_build WHERE build_hash = ?1";
+constexpr char kCountRecords[] = "SELECT count(*) FROM record";
 constexpr char kIntegrity[] = "PRAGMA integrity_check(20)";
 
 // Taking a damaged entry out happens while somebody waits for a kernel.
@@ -46,7 +48,8 @@ StatusOr<std::vector<EntryInfo>> SqliteStore::ListEntries() {
     while (query.Step()) {
       entries.push_back({KeyHash::FromBytes(query.ColumnBlob(0)),
                          KeyHash::FromBytes(query.ColumnBlob(1)), query.ColumnString(2),
-                         query.ColumnInt(3), query.ColumnInt(4)});
+                         query.ColumnInt(3), query.ColumnInt(4), query.ColumnString(5),
+                         query.ColumnString(6)});
     }
     return query.status();
   }));
@@ -90,6 +93,17 @@ StatusOr<VerifyReport> SqliteStore::Verify() {
     ++report.damaged;
     report.notes.push_back("entry " + std::to_string(id) + " is damaged");
   }
+  TL_RETURN_IF_ERROR(Read([&](Connection& connection) -> Status {
+    TL_ASSIGN_OR_RETURN(const int64_t all, connection.Number(kCountRecords));
+    TL_ASSIGN_OR_RETURN(const std::vector<Record> intact, ReadAllRecords(connection));
+    const int64_t damaged = all - static_cast<int64_t>(intact.size());
+    report.checked += all;
+    report.damaged += damaged;
+    if (damaged > 0) {
+      report.notes.push_back(std::to_string(damaged) + " tuned configurations are damaged");
+    }
+    return absl::OkStatus();
+  }));
   return report;
 }
 

@@ -51,6 +51,7 @@ class SqliteStore : public ArtifactStore {
   Status Put(const ArtifactKey& key, const Artifact& artifact) override;
   void Quarantine(const KeyHash& build, std::string_view reason) override;
   StoreStats Stats() override;
+  bool persistent() const override { return !read_only_; }
   StatusOr<std::vector<EntryInfo>> ListEntries() override;
   Status Visit(absl::FunctionRef<bool(const ArtifactKey&, const Artifact&)> visit) override;
   StatusOr<VerifyReport> Verify() override;
@@ -62,6 +63,7 @@ class SqliteStore : public ArtifactStore {
   std::optional<Record> FindRecord(std::string_view key_document) override;
   std::vector<Record> FindRecords(std::string_view scope_document) override;
   Status PutRecord(const Record& record) override;
+  StatusOr<std::vector<Record>> ListRecords() override;
 
  private:
   using ReadFunction = absl::FunctionRef<Status(Connection&)>;

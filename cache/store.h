@@ -77,12 +77,17 @@ struct EntryInfo {
   std::string compiler;
   int64_t bytes = 0;
   int64_t created = 0;  // seconds since 1970, by the clock of the machine that stored it
+  // As the row has them: listing reads no binaries and so verifies nothing.
+  std::string semantic_document;
+  std::string metadata;
 };
 
 struct VerifyReport {
-  int64_t checked = 0;
+  int64_t checked = 0;             // entries and tuned configurations
   int64_t damaged = 0;             // quarantined by this call where the store can be written
   std::vector<std::string> notes;  // what was found, one line each
+
+  bool sound() const { return damaged == 0 && notes.empty(); }
 };
 
 // Answer to a request for the right to compile one key.
@@ -127,6 +132,9 @@ class ArtifactStore {
 
   virtual StoreStats Stats() = 0;
 
+  // Whether what is put outlives the process, unless the disk refuses it (StoreStats::errors).
+  virtual bool persistent() const = 0;
+
   // Entries, oldest first.
   virtual StatusOr<std::vector<EntryInfo>> ListEntries() = 0;
 
@@ -156,6 +164,8 @@ class ArtifactStore {
   virtual std::optional<Record> FindRecord(std::string_view key_document) = 0;
   virtual std::vector<Record> FindRecords(std::string_view scope_document) = 0;
   virtual Status PutRecord(const Record& record) = 0;
+  // Every record that verifies, oldest first.
+  virtual StatusOr<std::vector<Record>> ListRecords() = 0;
 };
 
 // Leases longer than this are cut, and one that claims to end later was written under another

@@ -30,8 +30,8 @@ void Describe(CLI::App& app) {
       "  tl check my_kernel.tl -p t=f16 --dim M=1000 --backend cpu\n"
       "  tl bench gemm -p M=1024 -p N=1024 -p K=1024\n"
       "\n"
-      "Exit code: 0 done, 1 results differ by more than the bound, 2 wrong usage, 3 other "
-      "failure.\n"
+      "Exit code: 0 done, 1 results differ by more than the bound or a cache is damaged, 2 wrong "
+      "usage, 3 other failure.\n"
       "Errors are on stderr as 'error: CODE: message'. TL_CACHE_DIR chooses the kernel cache.");
 }
 

@@ -99,6 +99,13 @@ void AddRunOptions(CLI::App& app, Program& program) {
       ->allow_extra_args(false);
 }
 
+void AddTargetsOption(CLI::App& app, std::vector<std::string>& targets, const std::string& help) {
+  app.add_option("--target", targets, help)
+      ->delimiter(',')
+      ->type_name("NAME,...")
+      ->allow_extra_args(false);
+}
+
 void Resolve(Program& program) {
   program.params = Split(program.param_texts, "-p");
   program.dims = Split(program.dim_texts, "--dim");

@@ -35,6 +35,9 @@ void AddProgramOptions(CLI::App& app, Program& program);
 // Besides, what a command that runs kernels needs: --backend, --dim.
 void AddRunOptions(CLI::App& app, Program& program);
 
+// --target NAME,NAME... (repeatable).
+void AddTargetsOption(CLI::App& app, std::vector<std::string>& targets, const std::string& help);
+
 // Reads the text and takes NAME=VALUE apart; UsageError if that cannot be done.
 void Resolve(Program& program);
 

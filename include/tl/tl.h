@@ -215,6 +215,11 @@ typedef struct tl_context_options {
    * program, options and target that the driver loads. */
   uint32_t own_builds_only;
   uint32_t reserved2;
+  /* Files that tl_cache_export wrote, to be read below the cache, the first one first. They are
+   * neither locked nor written and must not change meanwhile. One that cannot be used is left out,
+   * and the log says why. */
+  const char* const* packs;
+  size_t num_packs;
 } tl_context_options;
 
 /* `options` may be NULL. Needs no driver, no compiler and no writable disk. (0.1) */
@@ -490,7 +495,7 @@ typedef struct tl_cache_stats {
   double compile_ns; /* spent compiling, in all */
   uint64_t evictions;
   uint64_t quarantined; /* damaged entries set aside */
-  uint64_t waits;       /* calls that waited for another thread's compile */
+  uint64_t waits;       /* calls that waited for another thread's or process' compile */
   uint64_t entries;     /* in the store now */
   uint64_t bytes;
   const char* location; /* file of the store, or "memory" */
@@ -498,6 +503,63 @@ typedef struct tl_cache_stats {
 
 /* Counters of this context; entries and bytes are those of the store. (0.1) */
 TL_API tl_status tl_cache_get_stats(tl_context* context, tl_cache_stats* out);
+
+typedef struct tl_cache_entry {
+  uint32_t struct_size;
+  /* 1: this version of the library may serve it. 0: made by another version, which alone looks it
+   * up. */
+  uint32_t current;
+  const void* next;
+  const char* kernel;     /* name of the program that it was compiled from, "" if not recorded */
+  const char* target;     /* with everything that changes the binary: "sm_90a", "cpu:..." */
+  const char* parameters; /* JSON object of texts: dims, parameters and tune parameters */
+  const char* compiler;   /* who built it */
+  const char* key;        /* of the program, its parameters and the target: 32 hex digits */
+  uint64_t bytes;
+  int64_t created; /* seconds since 1970, by the clock of the machine that compiled it */
+} tl_cache_entry;
+/* The entry lives for the call. Anything but 0 ends the listing. */
+typedef int (*tl_cache_entry_callback)(void* user, const tl_cache_entry* entry);
+
+/* Calls back for every entry of the cache, oldest first, or with `pack` not NULL of that pack. Does
+ * not verify them. (0.1) */
+TL_API tl_status tl_cache_list(tl_context* context, const char* pack,
+                               tl_cache_entry_callback callback, void* user);
+
+typedef struct tl_cache_report {
+  uint32_t struct_size;
+  uint32_t reserved;
+  const void* next;
+  uint64_t checked; /* entries and tuned configurations */
+  uint64_t damaged; /* never served; set aside where the file can be written */
+  const char*
+      notes; /* a line each of what was found; valid until the thread's next tl_cache_verify */
+} tl_cache_report;
+
+/* Reads and checks all of the cache, or with `pack` not NULL of that pack. TL_DATA_LOSS when
+ * anything is damaged; *report is filled then too. (0.1) */
+TL_API tl_status tl_cache_verify(tl_context* context, const char* pack, tl_cache_report* report);
+
+typedef struct tl_cache_transfer {
+  uint32_t struct_size;
+  uint32_t reserved;
+  const void* next;
+  uint64_t entries; /* written to the pack; added to the cache */
+  uint64_t present; /* import: entries that the cache had already */
+  uint64_t records; /* tuned configurations */
+  uint64_t bytes;   /* export: of the entries */
+} tl_cache_transfer;
+
+/* Writes a pack: one file with the entries that verify and that this version of the library may
+ * serve, for the given targets (names as in tl_compile_options) or, with none, for all, and with
+ * the tuned configurations. It replaces the file at `path` when it is complete. TL_NOT_FOUND if
+ * there is no such entry. `result` may be NULL. (0.1) */
+TL_API tl_status tl_cache_export(tl_context* context, const char* path, const char* const* targets,
+                                 size_t num_targets, tl_cache_transfer* result);
+
+/* Takes everything of a pack into the cache, after all of it was verified: TL_DATA_LOSS when
+ * anything is damaged, and then nothing is taken. `result` may be NULL. (0.1) */
+TL_API tl_status tl_cache_import(tl_context* context, const char* path, tl_cache_transfer* result);
 
 /* ---- Families
  * ------------------------------------------------------------------------------------ */

@@ -7,24 +7,13 @@
 #include "absl/strings/str_join.h"
 #include "ir/bind.h"
 #include "ir/syntax.h"
-#include "ir/unparse.h"
 #include "service/context.h"
 #include "service/families.h"
 #include "service/generate.h"
+#include "service/key.h"
 
 namespace tl {
 namespace {
-
-// Changes whenever a document of the same content means something else.
-constexpr int kKeySchema = 1;
-
-// Everything that decides what the binary does, and nothing else: no path, no time, no environment.
-std::string SemanticDocument(const Module& module, const Backend& backend, const Target& target,
-                             int64_t shared_budget) {
-  return absl::StrCat("schema ", kKeySchema, "\npasses ", PassesHash(), "\ncodegen ",
-                      backend.CodegenIdentity(), "\ntarget ", target.identity, "\nshared_budget ",
-                      shared_budget, "\n", CanonicalText(module));
-}
 
 StatusOr<std::string_view> SourceOf(const CompileRequest& request) {
   if (request.source.empty() == request.family.empty()) {
@@ -201,7 +190,7 @@ StatusOr<std::shared_ptr<Program>> Context::Build(const std::shared_ptr<const Mo
 
   Artifact artifact;
   artifact.binary = std::move(built.binary);
-  artifact.metadata = WriteMetadata(generated.entries);
+  artifact.metadata = WriteMetadata(*module, generated.entries);
   artifact.log = std::move(built.log);
   artifact.compiler = built.compiler;
   artifact.report = absl::StrJoin(generated.notes, "\n");

@@ -46,6 +46,8 @@ void Context::OpenStore(const Environment& environment) {
   options.warn = [log = options_.log](std::string_view message) {
     if (log) log(LogLevel::kWarning, message);
   };
+  options.packs = options_.packs;
+  options.packs_left_out = &packs_left_out_;
   location_ = options.memory_only || !options.directory.ok() ? "memory" : *options.directory;
   store_ = OpenCache(options);
 }

@@ -13,8 +13,10 @@
 #include "absl/synchronization/mutex.h"
 #include "backends/backend.h"
 #include "base/process.h"
+#include "cache/pack.h"
 #include "cache/single_flight.h"
 #include "cache/store.h"
+#include "service/cache_contents.h"
 #include "service/kernel.h"
 #include "service/request.h"
 
@@ -29,6 +31,7 @@ struct ContextOptions {
   int cpu_threads = 0;
   int64_t cache_max_bytes = 0;
   bool own_builds_only = false;
+  std::vector<std::string> packs;                       // read below the cache
   std::function<void(LogLevel, std::string_view)> log;  // may be empty
 };
 
@@ -53,6 +56,14 @@ class Context {
   // memory -> store -> compiler.
   StatusOr<std::shared_ptr<Kernel>> Compile(const CompileRequest& request);
 
+  // The entries of the cache, or of a pack where one is named.
+  Status ListCache(const std::string& pack, absl::FunctionRef<bool(const CacheEntry&)> visit);
+  StatusOr<VerifyReport> VerifyCache(const std::string& pack);
+  // Entries that this version of the library may use, for these targets only if any are named.
+  StatusOr<PackContents> ExportPack(const std::string& path,
+                                    const std::vector<std::string>& targets);
+  StatusOr<ImportCounts> ImportPack(const std::string& path);
+
   CacheStats Stats();
   const std::string& cache_location() const { return location_; }
   void Log(LogLevel level, std::string_view message) const;
@@ -69,6 +80,14 @@ class Context {
   ~Context() = default;
   void OpenBackends(const struct Environment& environment);
   void OpenStore(const struct Environment& environment);
+
+  // cache_contents.cc
+  bool IsCurrent(std::string_view document) const;
+  StatusOr<std::unique_ptr<ArtifactStore>> OpenPackFile(const std::string& path) const;
+  // Whether what is put now is meant to stay and can.
+  Status CheckPersistent() const;
+  // UNAVAILABLE if the store has failed since it had that many errors.
+  Status CheckWritten(int64_t errors_before) const;
 
   // compile.cc
   struct Destination {
@@ -97,6 +116,7 @@ class Context {
   std::vector<Device> devices_;
   std::unique_ptr<ArtifactStore> store_;
   std::string location_;
+  std::vector<std::string> packs_left_out_;
 
   mutable absl::Mutex mu_;
   // By the whole request, as it came; by what it means.

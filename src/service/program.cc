@@ -21,7 +21,7 @@ StatusOr<LoadedKernel*> Program::Load(int ordinal) {
   return owned_.back().get();
 }
 
-std::string WriteMetadata(const std::vector<Entry>& entries) {
+std::string WriteMetadata(const Module& module, const std::vector<Entry>& entries) {
   nlohmann::json list = nlohmann::json::array();
   for (const Entry& e : entries) {
     list.push_back({{"symbol", e.symbol},
@@ -29,7 +29,10 @@ std::string WriteMetadata(const std::vector<Entry>& entries) {
                     {"groups", e.groups},
                     {"shared_bytes", e.shared_bytes}});
   }
-  return nlohmann::json{{"entries", list}}.dump();
+  nlohmann::json parameters = nlohmann::json::object();
+  for (const BoundParam& p : module.params) parameters[p.name] = p.value;
+  return nlohmann::json{{"entries", list}, {"kernel", module.name}, {"parameters", parameters}}
+      .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
 StatusOr<std::vector<Entry>> ReadMetadata(std::string_view text, size_t num_launches) {

@@ -62,8 +62,9 @@ class Program {
   std::vector<std::unique_ptr<LoadedKernel>> owned_ ABSL_GUARDED_BY(mu_);
 };
 
-// Entries as they travel in Artifact::metadata (JSON).
-std::string WriteMetadata(const std::vector<Entry>& entries);
+// Entries as they travel in Artifact::metadata (JSON), with what people want to know of them: names
+// and parameters of the program that was compiled first, while others may mean the same.
+std::string WriteMetadata(const Module& module, const std::vector<Entry>& entries);
 StatusOr<std::vector<Entry>> ReadMetadata(std::string_view text, size_t num_launches);
 
 }  // namespace tl

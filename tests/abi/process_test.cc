@@ -11,6 +11,7 @@
 #include <functional>
 
 #include "tests/abi/abi_testing.h"
+#include "tests/abi/temp_dir.h"
 
 extern char** environ;
 
@@ -18,29 +19,13 @@ namespace {
 
 namespace fs = std::filesystem;
 using border::Sized;
+using border::TempDir;
 
 #if defined(__SANITIZE_THREAD__)
 constexpr bool kThreadSanitizer = true;
 #else
 constexpr bool kThreadSanitizer = false;
 #endif
-
-// A directory of this test's own, gone with it.
-class TempDir {
- public:
-  TempDir() {
-    std::string name = (fs::temp_directory_path() / "tl_process_test_XXXXXX").string();
-    path_ = mkdtemp(name.data());
-  }
-  ~TempDir() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  std::string operator/(const std::string& name) const { return (path_ / name).string(); }
-
- private:
-  fs::path path_;
-};
 
 // ---- A second process: this program again, with one test.
 

@@ -115,6 +115,8 @@ TEST(Structs, NullEverywhere) {
   tl_tensor_info tensor = Sized<tl_tensor_info>();
   tl_device_info device = Sized<tl_device_info>();
   tl_cache_stats stats = Sized<tl_cache_stats>();
+  tl_cache_report report = Sized<tl_cache_report>();
+  const auto ignore = [](void*, const tl_cache_entry*) { return 0; };
   int32_t count = 0;
   tl_dtype dtype = 0;
   size_t size = 0;
@@ -151,7 +153,16 @@ TEST(Structs, NullEverywhere) {
                                tl_bench(nullptr, &bench, &timed),
                                tl_bench(kernel, nullptr, &timed),
                                tl_cache_get_stats(nullptr, &stats),
-                               tl_cache_get_stats(context, nullptr)};
+                               tl_cache_get_stats(context, nullptr),
+                               tl_cache_list(nullptr, nullptr, ignore, nullptr),
+                               tl_cache_list(context, nullptr, nullptr, nullptr),
+                               tl_cache_verify(nullptr, nullptr, &report),
+                               tl_cache_verify(context, nullptr, nullptr),
+                               tl_cache_export(nullptr, "x", nullptr, 0, nullptr),
+                               tl_cache_export(context, nullptr, nullptr, 0, nullptr),
+                               tl_cache_export(context, "x", nullptr, 1, nullptr),
+                               tl_cache_import(nullptr, "x", nullptr),
+                               tl_cache_import(context, nullptr, nullptr)};
   for (size_t i = 0; i < std::size(results); ++i) EXPECT_EQ(results[i], TL_INVALID_ARGUMENT) << i;
   tl_context_release(no_context);
   tl_kernel_release(nullptr);

@@ -39,7 +39,8 @@ printf '  launch n in N {\n\tcopy Z[n] -> Y[n]\n  }\n}\n' >>bad.tl
 # Help, with examples, for every command.
 expect 0 'Exit code' --help
 expect 0 '^tl [0-9]+\.' --version
-for command in devices families compile check bench cache 'cache stats' layout; do
+for command in devices families compile check bench cache 'cache stats' 'cache ls' 'cache verify' \
+  'cache export' 'cache import' layout; do
   expect 0 'Examples:' $command --help
 done
 
@@ -104,6 +105,28 @@ expect 2 'the tile is missing' layout shared
 expect 2 'too large to draw' layout blocked:512x512
 expect 2 'multiples of 8' layout wgmma_c:12
 expect 2 'cannot write' layout mma_c -o no/such/dir.svg
+
+# Packs.
+expect 3 'NOT_FOUND: the cache at .* holds no kernel .* for sm_80; warm it first' cache export my.pack --target sm_80
+expect 0 'my.pack: [1-9][0-9]* kernels, 0 tuned' cache export my.pack --target reference
+expect 0 '^[0-9a-f]{12}  reference .* KiB  twice' cache ls my.pack
+expect 0 '"kernel": "twice"' cache ls --json
+expect 0 'checked, 0 damaged' cache verify my.pack
+expect 0 '^0 kernels added, [1-9]' cache import my.pack
+expect 0 '"damaged": 0' cache verify --json
+expect 3 'NOT_FOUND: .*missing.pack' cache verify missing.pack
+expect 2 'PACK is required' cache import
+printf 'no pack' >text.pack
+expect 3 'DATA_LOSS: text.pack is no cache of this version' cache import text.pack
+# A byte of a program in it: verification and import refuse, and no kernel is lost to it.
+python3 - my.pack bad.pack <<'END'
+import sys
+data = bytearray(open(sys.argv[1], "rb").read())
+data[data.rindex(b"parallel")] ^= 1
+open(sys.argv[2], "wb").write(data)
+END
+expect 1 'entry [0-9]+ is damaged' cache verify bad.pack
+expect 3 'DATA_LOSS: bad.pack is damaged and nothing of it was taken' cache import bad.pack
 
 if "$TL" devices | grep -q ' cpu '; then
   expect 0 'PASS' check gemm --backend cpu -p M=129 -p N=72 -p K=40

@@ -1,7 +1,9 @@
-// Bits flipped anywhere in the database file, SQLite's own structures included.
+// Bits flipped anywhere in the database file or in a pack, SQLite's own structures included.
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include "cache/memory_store.h"
+#include "cache/pack.h"
 #include "tests/unit/cache_fault_vfs.h"
 #include "tests/unit/cache_testing.h"
 
@@ -51,6 +53,45 @@ TEST(CacheBytesSweepTest, NeverAWrongBinary) {
     bytes[at] = static_cast<char>(bytes[at] ^ (1 << (at % 8)));
     CheckCopy(bytes);
   }
+}
+
+// Every byte of a pack in turn: refused, or a miss, or what was packed. Never anything else, and
+// nothing that was damaged is imported.
+TEST(CacheBytesSweepTest, PacksNeverServeAWrongBinary) {
+  TempDir dir;
+  const std::string path = dir.path() + "/my.pack";
+  MemoryStore store(0);
+  for (const char* name : kNames) ASSERT_TRUE(store.Put(KeyOf(name), ArtifactOf(name, 500)).ok());
+  ASSERT_TRUE(store.PutRecord({"scope", "key", "value"}).ok());
+  ASSERT_TRUE(WritePack(store, path, [](const ArtifactKey&) { return true; }).ok());
+  chmod(path.c_str(), 0600);
+  const std::string whole = ReadFile(path);
+  std::fstream file(path, std::ios::binary | std::ios::in | std::ios::out);
+  const auto put = [&](size_t at, char byte) {
+    file.seekp(static_cast<std::streamoff>(at));
+    file.put(byte).flush();
+  };
+  int refused = 0, misses = 0, hits = 0;
+  for (size_t at = 0; at < whole.size(); ++at) {
+    SCOPED_TRACE(at);
+    put(at, static_cast<char>(whole[at] ^ (1 << (at % 8))));
+    const auto pack = OpenPack(path, nullptr);
+    if (!pack.ok()) ++refused;
+    for (const char* name : kNames) {
+      if (!pack.ok()) break;
+      const auto hit = (*pack)->Find(KeyOf(name), {});
+      ++(hit.has_value() ? hits : misses);
+      EXPECT_TRUE(!hit.has_value() || hit->artifact == ArtifactOf(name, 500));
+    }
+    const auto record = pack.ok() ? (*pack)->FindRecord("key") : std::nullopt;
+    EXPECT_TRUE(!record.has_value() || *record == (Record{"scope", "key", "value"}));
+    put(at, whole[at]);
+    if (HasFailure()) break;
+  }
+  std::printf("%zu bytes: %d refusals, %d misses, %d right answers\n", whole.size(), refused,
+              misses, hits);
+  EXPECT_GT(refused, 1000);  // the schema's text alone
+  EXPECT_GT(misses, 1500);   // the binaries alone
 }
 
 }  // namespace
