@@ -14,6 +14,7 @@
 #include "passes/bank_notes.h"
 #include "passes/exchange_registers.h"
 #include "passes/lowering.h"
+#include "passes/thread_place.h"
 
 namespace tl {
 namespace {
@@ -160,15 +161,15 @@ void LoadElements(Lowering& l, const Window& w, BufferId fragment) {
 void LoadVectors(Lowering& l, const Window& w, BufferId fragment, int64_t count) {
   const DType type = TypeOf(l, w.region.buffer);
   const bool same = type == TypeOf(l, fragment);
+  const ThreadPlace place(l, w.region, *l.LayoutOf(fragment), count, ThreadPlace::Keep::kHere);
   l.ForEachElement(*l.LayoutOf(fragment), count, [&](const Lowering::Element& e) {
     const auto each = [&](absl::FunctionRef<void(const ExprRef&, const ExprRef&)> body) {
       l.Slots("e", count, [&](const ExprRef& i) { body(Add(e.slot, i), i); });
     };
     const auto load = [&] {
       const BufferId to = same ? fragment : l.LocalArray("vector", type, count);
-      const ExprRef at = l.Offset(w.region.buffer, Lowering::Index(w.region, e.at));
-      l.Emit(
-          VectorMove{to, same ? e.slot : MakeInt(0), w.region.buffer, at, static_cast<int>(count)});
+      l.Emit(VectorMove{to, same ? e.slot : MakeInt(0), w.region.buffer, place.OffsetOf(e),
+                        static_cast<int>(count)});
       if (same) return;
       each([&](const ExprRef& slot, const ExprRef& i) {
         SetRegister(l, fragment, slot, Register(l, to, i));
@@ -209,6 +210,7 @@ void StoreVectors(Lowering& l, BufferId fragment, const Window& w, int64_t count
   const DType type = TypeOf(l, w.region.buffer);
   const bool same = type == TypeOf(l, fragment);
   const ExprRef owner = l.IsOwner(layout);
+  const ThreadPlace place(l, w.region, layout, count, ThreadPlace::Keep::kHere);
   l.ForEachElement(layout, count, [&](const Lowering::Element& e) {
     l.EmitIf(And(And(owner, e.real), w.Inside(l, e.at)), [&] {
       const BufferId from = same ? fragment : l.LocalArray("vector", type, count);
@@ -217,8 +219,7 @@ void StoreVectors(Lowering& l, BufferId fragment, const Window& w, int64_t count
           SetRegister(l, from, i, Register(l, fragment, Add(e.slot, i)));
         });
       }
-      const ExprRef at = l.Offset(w.region.buffer, Lowering::Index(w.region, e.at));
-      l.Emit(VectorMove{w.region.buffer, at, from, same ? e.slot : MakeInt(0),
+      l.Emit(VectorMove{w.region.buffer, place.OffsetOf(e), from, same ? e.slot : MakeInt(0),
                         static_cast<int>(count)});
     });
   });
@@ -306,84 +307,6 @@ bool CopyRegisters(Lowering& l, const Copy& copy) {
 
 // ---- Shared and global memory
 
-// Where a thread's vectors lie on one side of a copy. Where that is a sum of what the thread brings
-// and what slot and window bring, the former is computed once for the whole launch.
-class Side {
- public:
-  Side(Lowering& l, const Region& r, const FragmentLayout& layout, int64_t count) : l_(l), r_(r) {
-    const std::optional<Coords> strides = Strides();
-    if (!strides || !(l.IsGlobal(r) || RowsKeepOrder(layout, count))) return;
-    const Coords first = l.OfThread(layout);
-    ExprRef sum = MakeInt(0);
-    for (size_t i = 0; i < first.size(); ++i) {
-      ExprRef c = first[i];
-      if (i > 0 && i + 1 == first.size()) c = Turned(first[i - 1], std::move(c));
-      sum = Add(std::move(sum), Mul(std::move(c), (*strides)[i]));
-    }
-    of_thread_ = l.Pinned("place", std::move(sum));
-  }
-
-  ExprRef At(const Lowering::Element& e) const {
-    if (!of_thread_) return l_.Offset(r_.buffer, Lowering::Index(r_, e.at));
-    // No row's order matters here: see RowsKeepOrder.
-    const Coords index = Lowering::Index(r_, e.from_slot);
-    const Buffer& b = l_.buffer(r_.buffer);
-    if (l_.IsGlobal(r_)) return Add(l_.Offset(r_.buffer, index), of_thread_);
-    ExprRef offset = MakeInt(0);
-    for (size_t d = 0; d < index.size(); ++d) {
-      offset = Add(Mul(std::move(offset), MakeInt(b.extents[d])), index[d]);
-    }
-    return Add(std::move(offset), of_thread_);
-  }
-
- private:
-  // Of the window's dims, where all are known.
-  std::optional<Coords> Strides() const {
-    const Buffer& b = l_.buffer(r_.buffer);
-    Coords out;
-    for (int d : r_.dims) {
-      ExprRef stride;
-      if (l_.IsGlobal(r_)) {
-        stride = TensorStride(l_.module(), r_.buffer, d);
-      } else {
-        int64_t behind = 1;
-        for (int after = d + 1; after < b.rank(); ++after) behind *= b.extents[after];
-        stride = MakeInt(behind);
-      }
-      if (!stride || !IntValue(stride)) return std::nullopt;
-      out.push_back(std::move(stride));
-    }
-    return out;
-  }
-
-  // Slot and window move by whole periods of 8 rows, and not along them, so that the order of the
-  // chunks in a row follows from the thread's part alone.
-  bool RowsKeepOrder(const FragmentLayout& layout, int64_t count) const {
-    const Buffer& b = l_.buffer(r_.buffer);
-    if (b.swizzle.bits == 0) return true;
-    const int last = r_.rank() - 1;
-    if (last < 1 || r_.dims[last - 1] != b.rank() - 2 || !IsInt(r_.offset.back(), 0)) return false;
-    if (l_.DivisorOf(r_.offset[b.rank() - 2]) % 8 != 0) return false;
-    const auto digits = *layout.DimDigits(LayoutAxis::kSlot);
-    for (size_t i = 0; i < digits.size(); ++i) {
-      const bool vector = i == 0 && digits[i].dim == last && digits[i].radix == count;
-      if (digits[i].dim == last && !vector) return false;
-      if (digits[i].dim == last - 1 && digits[i].step % 8 != 0) return false;
-    }
-    return true;
-  }
-
-  ExprRef Turned(const ExprRef& row, ExprRef col) const {
-    const Buffer& b = l_.buffer(r_.buffer);
-    if (l_.IsGlobal(r_) || b.swizzle.bits == 0) return col;
-    return Swizzled(b, row, std::move(col));
-  }
-
-  Lowering& l_;
-  const Region& r_;
-  ExprRef of_thread_;
-};
-
 bool CopyVectors(Lowering& l, const Copy& copy, absl::FunctionRef<void()> otherwise) {
   const Region &src = copy.src, &dst = copy.dst;
   if (!l.has_registers() || dst.rank() == 0) return false;
@@ -415,9 +338,10 @@ bool CopyVectors(Lowering& l, const Copy& copy, absl::FunctionRef<void()> otherw
   NoteConflicts(l, "reading", src, layout, count);
   NoteConflicts(l, "writing", dst, layout, count);
 
-  const Side from_side(l, src, layout, count), to_side(l, dst, layout, count);
+  const ThreadPlace from_place(l, src, layout, count, ThreadPlace::Keep::kForLaunch);
+  const ThreadPlace to_place(l, dst, layout, count, ThreadPlace::Keep::kForLaunch);
   const auto move = [&](const Lowering::Element& e) {
-    const ExprRef src_at = from_side.At(e), dst_at = to_side.At(e);
+    const ExprRef src_at = from_place.OffsetOf(e), dst_at = to_place.OffsetOf(e);
     const auto plain = [&] {
       l.Emit(VectorMove{dst.buffer, dst_at, src.buffer, src_at, static_cast<int>(count)});
     };
