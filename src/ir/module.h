@@ -61,7 +61,15 @@ enum class Scope : uint8_t {
   kChannel,   // FIFO of tiles between groups
 };
 
-enum class BufferRole : uint8_t { kIn, kOut, kInOut, kWorkspace, kTile, kReducer };
+enum class BufferRole : uint8_t {
+  kIn,
+  kOut,
+  kInOut,
+  kWorkspace,
+  kTile,
+  kReducer,
+  kMbarriers,  // level Thread: one mbarrier an element, theirs from the launch's start to its end
+};
 
 enum class ReduceOp : uint8_t { kSum, kMax, kMin, kAbsMax, kProd, kAny, kAll };
 // Value a reduction starts from: 0, -inf (lowest int), +inf, 0, 1, false, true.
@@ -111,6 +119,11 @@ struct Buffer {
     for (int64_t e : extents) n *= e;
     return n;
   }
+  // Of all messages that a channel holds; of other tiles, their own.
+  int64_t stored_elements() const {
+    return num_elements() * (scope == Scope::kChannel ? depth : 1);
+  }
+  int64_t stored_bytes() const { return stored_elements() * static_cast<int64_t>(SizeOf(dtype)); }
 };
 
 // A tile-shaped window into a buffer. Element c of the window is buffer element
@@ -379,13 +392,27 @@ struct ChannelRelease {
   BufferId channel;
   bool send;
 };
+// An mbarrier counts arrivals; as many as it was made for end a phase. Phases are numbered from 0,
+// their parity is the number's last bit. What a thread did before it arrived, and what its team did
+// before the barrier in front of that, has happened for whoever has waited for the phase.
+struct Mbarrier {
+  enum class Op : uint8_t {
+    kInit,    // `value`: arrivals of a phase
+    kArrive,  // no value
+    kWait,    // until the phase of parity `value` has ended; the one before the first has
+  };
+  Op op;
+  BufferId barriers;  // role kMbarriers
+  ExprRef index;
+  ExprRef value;
+};
 
 struct Stmt {
-  using Node =
-      std::variant<Let, Assign, Alloc, Store, AtomicElement, For, If, Copy, Fill, Gemm, Reduce,
-                   ArgMax, CumSum, Finish, Atomic, Parallel, OnGroup, Lag, InTurn, Send, Recv,
-                   ThreadFor, Barrier, OnFirstThread, ChannelAcquire, ChannelRelease, SlotFor,
-                   VectorMove, AsyncMove, AsyncCommit, AsyncWait, LoadMatrix, Mma, LaneExchange>;
+  using Node = std::variant<Let, Assign, Alloc, Store, AtomicElement, For, If, Copy, Fill, Gemm,
+                            Reduce, ArgMax, CumSum, Finish, Atomic, Parallel, OnGroup, Lag, InTurn,
+                            Send, Recv, ThreadFor, Barrier, OnFirstThread, ChannelAcquire,
+                            ChannelRelease, SlotFor, VectorMove, AsyncMove, AsyncCommit, AsyncWait,
+                            LoadMatrix, Mma, LaneExchange, Mbarrier>;
   Node node;
   Span span;
   int id = 0;  // number of the statement in program order, from 1; 0: made by a pass

@@ -492,6 +492,14 @@ class Unparser {
     out.push_back(std::move(s));
   }
 
+  void Write(const Mbarrier& x, Out& out) {
+    const bool init = x.op == Mbarrier::Op::kInit, wait = x.op == Mbarrier::Op::kWait;
+    syntax::Stmt s{.op = init ? "mbarrier_init" : wait ? "mbarrier_wait" : "mbarrier_arrive"};
+    s.operands.push_back(ElementText(x.barriers, x.index));
+    if (x.value) s.operands.push_back(Text(x.value));
+    out.push_back(std::move(s));
+  }
+
   // ---- launches
   syntax::Launch LaunchText(const Launch& launch) {
     syntax::Launch out;

@@ -45,7 +45,8 @@ std::string_view NameOf(const Stmt& s) {
                                                 "async wait",
                                                 "load matrix",
                                                 "mma",
-                                                "lane exchange"};
+                                                "lane exchange",
+                                                "mbarrier"};
   static_assert(std::size(kNames) == std::variant_size_v<Stmt::Node>);
   return kNames[s.node.index()];
 }
@@ -480,6 +481,13 @@ class Verifier {
     CheckExpr(x.value);
     Define(x.var);
     Require(x.mask > 0, "mask of a lane exchange");
+  }
+  void Check(const Mbarrier& x) {
+    CheckElement(x.barriers, {x.index});
+    if (!status_.ok()) return;
+    Require(m_.buffer(x.barriers).role == BufferRole::kMbarriers, "holds no mbarriers");
+    if (x.op == Mbarrier::Op::kArrive) return Require(!x.value, "an arrival has no value");
+    CheckInt(x.value, "arrivals or parity of an mbarrier");
   }
 
   const Module& m_;

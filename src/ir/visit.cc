@@ -133,6 +133,10 @@ void VisitStmtExprs(const Stmt& s, absl::FunctionRef<void(const ExprRef&)> visit
           [&](const LoadMatrix& x) { visit(x.dst_offset), visit(x.src_offset); },
           [&](const Mma& x) { visit(x.a_offset), visit(x.b_offset), visit(x.c_offset); },
           [&](const LaneExchange& x) { visit(x.value); },
+          [&](const Mbarrier& x) {
+            visit(x.index);
+            if (x.value) visit(x.value);
+          },
           [&](const auto&) {},
       },
       s.node);
@@ -174,6 +178,10 @@ void VisitAccesses(const Stmt& s,
                  [&](const Mma& x) {
                    visit(x.a, x.a_offset, false), visit(x.b, x.b_offset, false);
                    visit(x.c, x.c_offset, false), visit(x.c, x.c_offset, true);
+                 },
+                 // Arriving and waiting order accesses, they are none themselves.
+                 [&](const Mbarrier& x) {
+                   if (x.op == Mbarrier::Op::kInit) visit(x.barriers, x.index, true);
                  },
                  [&](const auto&) {},
              },
@@ -341,6 +349,12 @@ StmtRef StmtMapper::MapStmt(const StmtRef& s) {
                         [&](LaneExchange x) {
                           x.value = MapExpr(x.value);
                           x.var = MapDefinition(x.var);
+                          return make(std::move(x));
+                        },
+                        [&](Mbarrier x) {
+                          x.barriers = MapBuffer(x.barriers);
+                          x.index = MapExpr(x.index);
+                          if (x.value) x.value = MapExpr(x.value);
                           return make(std::move(x));
                         },
                         [&](auto x) {

@@ -33,8 +33,7 @@ bool IsPipelined(const StmtRef& s) {
 }  // namespace
 
 int64_t ArenaBytes(const Buffer& b) {
-  const int64_t messages = b.scope == Scope::kChannel ? b.depth : 1;
-  const int64_t bytes = b.num_elements() * messages * static_cast<int64_t>(SizeOf(b.dtype));
+  const int64_t bytes = b.stored_bytes();
   const int64_t alignment = bytes >= 1024 ? 128 : 16;
   return (bytes + alignment - 1) / alignment * alignment;
 }

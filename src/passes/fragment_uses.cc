@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 
 #include "absl/container/flat_hash_set.h"
 #include "ir/visit.h"
@@ -73,6 +74,12 @@ class Collector {
       Leave(r.buffer, "a part of it is used");
     }
   }
+  // The registers of all groups hold a fragment of the block together: none of them has it whole.
+  void NeedSameTeam(BufferId id) {
+    if (IsFragment(id) && in_group_ != out_.of_groups.contains(id)) {
+      Leave(id, "a group uses a tile of the whole block");
+    }
+  }
   void LeaveLoaded(const ExprRef& root) {
     VisitExpr(root, [&](const ExprRef& e) {
       if (const Load* load = As<Load>(e)) Leave(load->buffer, kElement);
@@ -87,9 +94,14 @@ class Collector {
         continue;
       }
       VisitStmtExprs(*s, [&](const ExprRef& e) { LeaveLoaded(e); });
-      VisitRegions(*s, [&](const Region& r, bool) { NeedWhole(r); });
+      VisitRegions(*s, [&](const Region& r, bool) {
+        NeedWhole(r);
+        NeedSameTeam(r.buffer);
+      });
       Add(s, trips);
+      const bool outer = std::exchange(in_group_, in_group_ || As<OnGroup>(s));
       VisitBlocks(*s, [&](const Block& inner) { Walk(inner, trips * TripsOf(s)); });
+      in_group_ = outer;
     }
   }
 
@@ -101,7 +113,10 @@ class Collector {
   }
 
   void Add(const StmtRef& s, double trips) {
-    if (const Alloc* x = As<Alloc>(s)) out_.fragments.push_back(x->buffer);
+    if (const Alloc* x = As<Alloc>(s)) {
+      out_.fragments.push_back(x->buffer);
+      if (in_group_) out_.of_groups.insert(x->buffer);
+    }
     if (const Copy* x = As<Copy>(s)) AddCopy(*x);
     if (const Gemm* x = As<Gemm>(s)) {
       const double work = static_cast<double>(x->c.num_elements() * x->a.num_elements());
@@ -112,8 +127,6 @@ class Collector {
     if (const ArgMax* x = As<ArgMax>(s)) leave(x->src, "argmax"), leave(x->dst, "argmax");
     if (const CumSum* x = As<CumSum>(s)) leave(x->src, "cumsum"), leave(x->dst, "cumsum");
     if (const Atomic* x = As<Atomic>(s)) leave(x->dst, "an atomic update");
-    if (const Send* x = As<Send>(s)) leave(x->src, "a message");
-    if (const Recv* x = As<Recv>(s)) leave(x->dst, "a message");
     if (const Store* x = As<Store>(s)) Leave(x->buffer, kElement);
     if (const AtomicElement* x = As<AtomicElement>(s)) Leave(x->buffer, kElement);
   }
@@ -121,6 +134,7 @@ class Collector {
   void AddParallel(const Parallel& p) {
     VisitTileAccesses(m_, p.body, [&](BufferId id, const std::vector<ExprRef>& index) {
       if (!DimsOf(m_.buffer(id), p, index)) Leave(id, "elements at computed indices");
+      NeedSameTeam(id);
     });
     VisitStmts(p.body, [&](const StmtRef& s) {
       if (const AtomicElement* x = As<AtomicElement>(s)) Leave(x->buffer, "an atomic update");
@@ -206,6 +220,7 @@ class Collector {
 
   const Module& m_;
   Span span_;
+  bool in_group_ = false;
   FragmentUses out_;
   absl::flat_hash_set<BufferId> left_;
 };

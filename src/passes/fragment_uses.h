@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "ir/module.h"
 
 namespace tl {
@@ -40,6 +41,8 @@ struct FragmentUses {
   std::vector<Loop> loops;
   std::vector<Product> products;  // the dearest first
   std::vector<Link> links;        // copied whole
+  // Allocated inside `on g`: each group has its own.
+  absl::flat_hash_set<BufferId> of_groups;
   // Narrowest element that the fragment is copied from or to in global memory.
   absl::flat_hash_map<BufferId, int64_t> transfer_bytes;
 };

@@ -63,11 +63,16 @@ FragmentLayout LayoutOfA(const Target& target, const Gemm& g) {
                 g.warp_cols);
 }
 
+// Warps that hold a fragment together.
+struct Teams {
+  int block, group;
+};
+
 // Steps 2 and 3.
 class Assignment {
  public:
-  Assignment(Module& module, const Target& target, const FragmentUses& uses, int warps)
-      : m_(module), target_(target), uses_(uses), warps_(warps) {
+  Assignment(Module& module, const Target& target, const FragmentUses& uses, Teams teams)
+      : m_(module), target_(target), uses_(uses), teams_(teams) {
     for (BufferId f : uses.fragments) class_[f] = f;
   }
 
@@ -94,7 +99,7 @@ class Assignment {
     });
     for (BufferId f : rest) {
       if (layouts_.contains(Find(f))) continue;
-      Give(f, BlockedLayout(m_.buffer(f).extents, NarrowestOf(f), warps_, target_.warp_size));
+      Give(f, BlockedLayout(m_.buffer(f).extents, NarrowestOf(f), WarpsOf(f), target_.warp_size));
       Derive();
     }
     for (BufferId f : uses_.fragments) m_.buffers[f].layout = layouts_[Find(f)];
@@ -102,6 +107,9 @@ class Assignment {
 
  private:
   bool Mapped(BufferId f) const { return class_.contains(f); }
+  int WarpsOf(BufferId f) const {
+    return uses_.of_groups.contains(f) ? teams_.group : teams_.block;
+  }
 
   BufferId Find(BufferId f) {
     while (class_[f] != f) f = class_[f];
@@ -178,7 +186,7 @@ class Assignment {
   Module& m_;
   const Target& target_;
   const FragmentUses& uses_;
-  const int warps_;
+  const Teams teams_;
   absl::flat_hash_map<BufferId, BufferId> class_;
   absl::flat_hash_map<BufferId, LayoutRef> layouts_;  // by class
 };
@@ -186,8 +194,8 @@ class Assignment {
 // Step 4.
 class Converter : public StmtMapper {
  public:
-  Converter(Module& module, const Target& target, int warps)
-      : m_(module), target_(target), warps_(warps) {}
+  Converter(Module& module, const Target& target, Teams teams)
+      : m_(module), target_(target), teams_(teams), warps_(teams.block) {}
 
   Block MapBlock(const Block& b) override {
     Block out;
@@ -195,7 +203,11 @@ class Converter : public StmtMapper {
       before_.clear(), after_.clear();
       StmtRef mapped = Convert(s);
       Block before = std::move(before_), after = std::move(after_);
-      if (!mapped) mapped = StmtMapper::MapStmt(s);
+      if (!mapped) {
+        const int outer = std::exchange(warps_, As<OnGroup>(s) ? teams_.group : warps_);
+        mapped = StmtMapper::MapStmt(s);
+        warps_ = outer;
+      }
       out.insert(out.end(), before.begin(), before.end());
       out.push_back(std::move(mapped));
       out.insert(out.end(), after.begin(), after.end());
@@ -357,7 +369,8 @@ class Converter : public StmtMapper {
 
   Module& m_;
   const Target& target_;
-  const int warps_;
+  const Teams teams_;
+  int warps_;  // of the team at work
   Span span_;
   Block before_, after_;
 };
@@ -367,14 +380,15 @@ class Converter : public StmtMapper {
 Status InferLayouts(Module& module, const Target& target) {
   for (Launch& launch : module.launches) {
     if (!UsesRegisters(target, launch)) continue;
-    const int warps = launch.threads * launch.groups / target.warp_size;
+    const int per_group = launch.threads / target.warp_size;
+    const Teams teams{per_group * launch.groups, per_group};
     const FragmentUses uses = CollectUses(module, launch.body);
-    Assignment(module, target, uses, warps).Run();
+    Assignment(module, target, uses, teams).Run();
     for (const FragmentUses::Left& left : uses.left) {
       module.notes.push_back(absl::StrCat(module.buffer(left.tile).name,
                                           " stays in shared memory: ", left.why, At(left.span)));
     }
-    launch.body = Converter(module, target, warps).MapBlock(launch.body);
+    launch.body = Converter(module, target, teams).MapBlock(launch.body);
   }
   module.level = Level::kMapped;
   return absl::OkStatus();

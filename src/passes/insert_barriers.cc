@@ -72,13 +72,9 @@ class Accesses {
     const Buffer& a = module.buffer(x);
     const Buffer& b = module.buffer(y);
     if (a.arena_offset < 0 || b.arena_offset < 0) return false;
-    return a.arena_offset < b.arena_offset + Bytes(b) && b.arena_offset < a.arena_offset + Bytes(a);
+    return a.arena_offset < b.arena_offset + b.stored_bytes() &&
+           b.arena_offset < a.arena_offset + a.stored_bytes();
   }
-  static int64_t Bytes(const Buffer& b) {
-    return b.num_elements() * (b.scope == Scope::kChannel ? b.depth : 1) *
-           static_cast<int64_t>(SizeOf(b.dtype));
-  }
-
   std::vector<Entry> entries_;
 };
 
@@ -199,7 +195,10 @@ class Inserter {
 
   Block Run() {
     Accesses pending;
-    return Walk(launch_.body, pending);
+    Block body = Walk(launch_.body, pending);
+    // Behind the last statement nobody waits for anybody.
+    if (!body.empty() && As<Barrier>(body.back())) body.pop_back();
+    return body;
   }
 
  private:

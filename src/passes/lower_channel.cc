@@ -1,6 +1,7 @@
 // Send and recv: a message is a slot of the channel's ring, which lies in the arena like a tile of
 // `depth` messages.
 #include <string>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "passes/lowering.h"
@@ -11,9 +12,14 @@ namespace {
 Status CheckChannels(const Lowering& l, Span span) {
   if (l.target().channels) return absl::OkStatus();
   return UnsupportedError(
-      span, absl::StrCat("channels need groups that run side by side, which code for '",
-                         l.target().name, "' does not have yet; the target 'reference' runs them"));
+      span, absl::StrCat("channels need groups that hand over to each other by barriers in memory, "
+                         "which '",
+                         l.target().name,
+                         "' does not have; the targets 'cpu' and 'reference' run "
+                         "them"));
 }
+
+// ---- Groups that a runtime schedules
 
 // Storage offset of message element `c` in slot `slot`.
 ExprRef SlotOffset(const Lowering& l, BufferId channel, const ExprRef& slot, const Coords& c) {
@@ -21,8 +27,7 @@ ExprRef SlotOffset(const Lowering& l, BufferId channel, const ExprRef& slot, con
   return Add(Mul(slot, MakeInt(size)), l.Offset(channel, c));
 }
 
-// Between acquire and release every thread of the group works on its part of the message.
-void Transfer(Lowering& l, BufferId channel, bool send, const Region& tile) {
+void TransferByRuntime(Lowering& l, BufferId channel, bool send, const Region& tile) {
   const VarId slot = l.module().AddVar("slot", ScalarType::kInt, VarRole::kLet);
   l.intervals().Set(slot, {0, l.buffer(channel).depth - 1});
   l.Emit(ChannelAcquire{channel, send, slot});
@@ -37,6 +42,88 @@ void Transfer(Lowering& l, BufferId channel, bool send, const Region& tile) {
   });
   l.Emit(Barrier{l.team()});
   l.Emit(ChannelRelease{channel, send});
+}
+
+// ---- Groups that meet at mbarriers
+
+// One thread of a group arrives for all: the group has met before.
+constexpr int kArrivals = 1;
+
+// From here on the channel is a tile of all its messages: what copies to and from tiles know of
+// vectors and registers serves messages too.
+void AddSlots(Buffer& channel) {
+  channel.extents.insert(channel.extents.begin(), std::exchange(channel.depth, 1));
+  if (channel.rank() < 3) return;
+  channel.swizzle =
+      SwizzleFor(channel.extents.back() * static_cast<int64_t>(SizeOf(channel.dtype)));
+}
+
+Region MessageIn(const Lowering& l, BufferId channel, const ExprRef& slot) {
+  Region r = l.Whole(channel);
+  r.offset[0] = slot;
+  r.dims.erase(r.dims.begin());
+  r.extents.erase(r.extents.begin());
+  return r;
+}
+
+// Made once for the whole launch: between two lives of a channel its positions stay, because all
+// its messages have been received then.
+Lowering::Ring MakeRing(Lowering& l, BufferId channel) {
+  Lowering::Ring ring;
+  ring.depth = l.buffer(channel).depth;
+  const int64_t count = 2 * ring.depth;
+  Buffer b;
+  b.name = absl::StrCat(l.buffer(channel).name, "_mbarriers");
+  b.scope = Scope::kShared;
+  b.role = BufferRole::kMbarriers;
+  b.dtype = DType::kI64;
+  b.extents = {count};
+  ring.mbarriers = l.module().AddBuffer(std::move(b));
+  AddSlots(l.module().buffers[channel]);
+  l.AtStart([&] {
+    l.Emit(Alloc{ring.mbarriers});
+    for (Lowering::Ring::Position* p : {&ring.sender, &ring.receiver}) {
+      p->slot = l.Mutable("slot", DType::kU8, MakeInt(0));
+      p->parity = l.Mutable("parity", DType::kU8, MakeInt(0));
+    }
+    Block init = l.Capture([&] {
+      l.Serial("i", MakeInt(0), MakeInt(count), [&](const ExprRef& i) {
+        l.Emit(Mbarrier{Mbarrier::Op::kInit, ring.mbarriers, i, MakeInt(kArrivals)});
+      });
+    });
+    l.Emit(OnFirstThread{Team::kBlock, std::move(init)});
+  });
+  return ring;
+}
+
+const Lowering::Ring& RingOf(Lowering& l, BufferId channel) {
+  const auto it = l.rings().find(channel);
+  if (it != l.rings().end()) return it->second;
+  return l.rings().emplace(channel, MakeRing(l, channel)).first->second;
+}
+
+void TransferByMbarriers(Lowering& l, BufferId channel, bool send, const Region& tile) {
+  const Lowering::Ring& ring = RingOf(l, channel);
+  const Lowering::Ring::Position& at = send ? ring.sender : ring.receiver;
+  const ExprRef slot = l.Named("slot", l.Read(at.slot)), parity = l.Read(at.parity);
+  const ExprRef full = slot, free = Add(slot, MakeInt(ring.depth));
+  // A slot is free from the start: the phase before the first has ended.
+  const ExprRef phase = send ? MakeBinary(BinaryOp::kBitXor, parity, MakeInt(1)) : parity;
+  l.Emit(Mbarrier{Mbarrier::Op::kWait, ring.mbarriers, send ? free : full, phase});
+  const Region message = MessageIn(l, channel, slot);
+  LowerCopy(l, send ? Copy{tile, message} : Copy{message, tile});
+  l.Emit(Barrier{l.team()});
+  l.Emit(OnFirstThread{
+      l.team(),
+      {MakeStmt(Mbarrier{Mbarrier::Op::kArrive, ring.mbarriers, send ? full : free, nullptr})}});
+  const ExprRef wraps = MakeBinary(BinaryOp::kEq, slot, MakeInt(ring.depth - 1));
+  l.Set(at.parity, MakeSelect(wraps, MakeBinary(BinaryOp::kBitXor, parity, MakeInt(1)), parity));
+  l.Set(at.slot, MakeSelect(wraps, MakeInt(0), Add(slot, MakeInt(1))));
+}
+
+void Transfer(Lowering& l, BufferId channel, bool send, const Region& tile) {
+  const auto transfer = l.target().simt ? TransferByMbarriers : TransferByRuntime;
+  transfer(l, channel, send, tile);
 }
 
 }  // namespace

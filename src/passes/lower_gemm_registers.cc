@@ -206,7 +206,7 @@ class OperandRegisters {
     index[r.dims[0]] = Add(index[r.dims[0]], o_.depth_first ? k : t);
     ExprRef col = Add(index[r.dims[1]], o_.depth_first ? t : k);
     index[r.dims[1]] = MakeInt(0);
-    const ExprRef rows = RowMajorOffset(b, index);
+    const ExprRef rows = Add(l_.GroupOffset(r.buffer), RowMajorOffset(b, index));
     return Add(Add(rows, base_), MakeBinary(BinaryOp::kBitXor, std::move(col), turn_));
   }
 

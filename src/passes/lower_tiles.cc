@@ -25,7 +25,7 @@ class LaunchLowering {
       if (UsesRegisters(target_, launch_)) l_.NameThread();
       LowerBlock(launch_.body);
     });
-    l_.InsertPinned(body);
+    l_.InsertAtStart(body);
     launch_.body = std::move(body);
     for (BufferId id : l_.private_tiles()) {
       std::vector<int64_t>& extents = module_.buffers[id].extents;
@@ -158,7 +158,7 @@ class LaunchLowering {
 
   void LowerAlloc(const Alloc& alloc) {
     const Buffer& b = module_.buffer(alloc.buffer);
-    const bool is_private = l_.in_group() && b.scope == Scope::kFragment;
+    const bool is_private = l_.in_group() && b.scope == Scope::kFragment && !b.layout;
     if (is_private) l_.MakePrivate(alloc.buffer);
     if (b.layout) {
       Buffer& tile = module_.buffers[alloc.buffer];

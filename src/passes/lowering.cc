@@ -256,9 +256,13 @@ ExprRef Lowering::Offset(BufferId id, const Coords& index) const {
   if (b.layout) return SlotOfIndex(id, index);
   ExprRef offset = IsDecoded(b, index) ? MakeVar(decode_.flat, ScalarType::kInt, span_)
                                        : TensorOffset(m_, id, index);
-  if (!private_.contains(id)) return offset;
+  return Add(GroupOffset(id), std::move(offset));
+}
+
+ExprRef Lowering::GroupOffset(BufferId id) const {
+  if (!private_.contains(id)) return MakeInt(0);
   const ExprRef group = MakeVar(launch_.group, ScalarType::kInt, span_);
-  return Add(Mul(group, MakeInt(b.num_elements())), std::move(offset));
+  return Mul(group, MakeInt(buffer(id).num_elements()));
 }
 
 ExprRef Lowering::LoadAt(BufferId id, const Coords& index) const {

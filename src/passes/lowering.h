@@ -79,6 +79,8 @@ class Lowering {
   // `on g`: statements inside are shared out over one group, whose fragments are private.
   void EnterGroup(VarId group) { group_ = group; }
   void LeaveGroup() { group_ = kNoId; }
+  // Where this group's copy of a private tile begins, in elements.
+  ExprRef GroupOffset(BufferId tile) const;
   bool in_group() const { return group_ != kNoId; }
   Team team() const { return in_group() ? Team::kGroup : Team::kBlock; }
   void MakePrivate(BufferId tile) { private_.insert(tile); }
@@ -127,11 +129,14 @@ class Lowering {
   // May tiles pass through shared memory on their way out?
   bool may_stage() const { return may_stage_; }
   const ExprRef& lane() const { return lane_; }
-  const ExprRef& warp() const { return warp_; }
+  // Among those of the team.
+  const ExprRef& warp() const { return in_group() ? group_warp_ : warp_; }
   // A value that depends on the thread's place alone, computed where the launch starts and kept.
   ExprRef Pinned(std::string_view name, ExprRef value);
-  // Where the launch starts, once its body is complete.
-  void InsertPinned(Block& body) const;
+  // Statements that run once, where the launch starts.
+  void AtStart(absl::FunctionRef<void()> make);
+  // Puts those and the pinned values into the launch's complete body.
+  void InsertAtStart(Block& body) const;
   // Registers of a thread.
   BufferId LocalArray(std::string_view name, DType dtype, int64_t count);
   // name = 0 ... count-1, unrolled.
@@ -161,6 +166,21 @@ class Lowering {
                      absl::FunctionRef<void()> body);
   // What changes memory, in such a loop.
   void EmitOnce(absl::FunctionRef<void()> body);
+
+  // ---- Channels
+
+  // A channel's ring where groups of one block hand over by mbarriers: element s of `mbarriers`
+  // says that slot s is full, element depth + s that it is free.
+  struct Ring {
+    // Slot of a group's next message, and the parity of the phase in which it fills. Mutable.
+    struct Position {
+      VarId slot, parity;
+    };
+    BufferId mbarriers;
+    int64_t depth;
+    Position sender, receiver;
+  };
+  absl::flat_hash_map<BufferId, Ring>& rings() { return rings_; }
 
   // `var` < `limit`, always.
   void SetLimit(VarId var, ExprRef limit) { limits_[var] = std::move(limit); }
@@ -217,9 +237,9 @@ class Lowering {
   absl::flat_hash_set<BufferId> private_;
 
   std::function<void()> deferred_;
-  Block pinned_;
-  size_t pinned_at_ = 0;  // index in the launch's body
-  ExprRef lane_, warp_;
+  Block at_start_;
+  size_t start_ = 0;  // index in the launch's body
+  ExprRef lane_, warp_, group_warp_;
   // The `parallel` in registers that is in force.
   struct Mapped {
     const FragmentLayout* layout = nullptr;
@@ -229,6 +249,7 @@ class Lowering {
   Mapped mapped_;
   absl::flat_hash_map<VarId, int64_t> divisors_;  // of names
   absl::flat_hash_map<VarId, ExprRef> limits_;
+  absl::flat_hash_map<BufferId, Ring> rings_;
 };
 
 // Copies with a fragment in registers on one side or both; false: there is none.

@@ -34,6 +34,10 @@ class Liveness {
   void Run(const Block& body) {
     absl::flat_hash_set<BufferId> outside;
     Walk(body, outside);
+    for (Tile& tile : tiles_) {
+      // Their place must never hold anything else.
+      if (module_.buffer(tile.buffer).role == BufferRole::kMbarriers) tile.range = {0, position_};
+    }
   }
 
   struct Tile {
@@ -97,11 +101,6 @@ class Liveness {
   std::vector<Tile> tiles_;
 };
 
-int64_t BytesOf(const Buffer& b) {
-  const int64_t messages = b.scope == Scope::kChannel ? b.depth : 1;
-  return b.num_elements() * messages * static_cast<int64_t>(SizeOf(b.dtype));
-}
-
 // Wide enough for any vector access; large tiles start on a line.
 int64_t AlignmentOf(int64_t bytes) { return bytes >= 1024 ? 128 : 16; }
 
@@ -134,13 +133,13 @@ int64_t FindPlace(const std::vector<Placed>& placed, Range range, int64_t bytes)
 // Large tiles first: small ones fill the gaps.
 int64_t PlaceTiles(Module& module, std::vector<Liveness::Tile> tiles) {
   std::stable_sort(tiles.begin(), tiles.end(), [&](const auto& a, const auto& b) {
-    return BytesOf(module.buffer(a.buffer)) > BytesOf(module.buffer(b.buffer));
+    return module.buffer(a.buffer).stored_bytes() > module.buffer(b.buffer).stored_bytes();
   });
   std::vector<Placed> placed;
   int64_t total = 0;
   for (const Liveness::Tile& tile : tiles) {
     Buffer& b = module.buffers[tile.buffer];
-    const int64_t bytes = BytesOf(b);
+    const int64_t bytes = b.stored_bytes();
     if (b.scope != Scope::kChannel) b.scope = Scope::kShared;
     b.arena_offset = 0;
     if (tile.range.empty()) continue;  // never touched
@@ -172,13 +171,13 @@ class DropAllocs : public StmtMapper {
 
 std::string Describe(const Buffer& b) {
   return absl::StrCat(b.name, " ", Name(b.dtype), "[", absl::StrJoin(b.extents, ", "), "] ",
-                      BytesOf(b));
+                      b.stored_bytes());
 }
 
 Status TooLarge(const Module& module, const Launch& launch, const Target& target, int64_t limit,
                 std::vector<Liveness::Tile> tiles) {
   std::stable_sort(tiles.begin(), tiles.end(), [&](const auto& a, const auto& b) {
-    return BytesOf(module.buffer(a.buffer)) > BytesOf(module.buffer(b.buffer));
+    return module.buffer(a.buffer).stored_bytes() > module.buffer(b.buffer).stored_bytes();
   });
   constexpr size_t kMost = 12;
   std::vector<std::string> list;

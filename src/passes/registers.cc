@@ -34,7 +34,9 @@ void Lowering::NameThread() {
   intervals_.Set(launch_.thread, {0, team_size() - 1});
   lane_ = Named("lane", Mod(thread, warp_size));
   warp_ = Named("warp", Div(thread, warp_size));
-  pinned_at_ = out_->size();
+  const bool groups = launch_.groups > 1;
+  group_warp_ = groups ? Named("group_warp", Mod(warp_, launch_.threads / warp_size)) : warp_;
+  start_ = out_->size();
 }
 
 ExprRef Lowering::Pinned(std::string_view name, ExprRef value) {
@@ -42,12 +44,17 @@ ExprRef Lowering::Pinned(std::string_view name, ExprRef value) {
   const VarId var = m_.AddVar(std::string(name), ScalarType::kInt, VarRole::kLet, span_);
   intervals_.Set(var, intervals_.Of(m_, value));
   divisors_[var] = DivisorOf(value);
-  pinned_.push_back(MakeStmt(Let{var, std::move(value), true}, span_, id_));
+  at_start_.push_back(MakeStmt(Let{var, std::move(value), true}, span_, id_));
   return Read(var);
 }
 
-void Lowering::InsertPinned(Block& body) const {
-  body.insert(body.begin() + static_cast<int64_t>(pinned_at_), pinned_.begin(), pinned_.end());
+void Lowering::AtStart(absl::FunctionRef<void()> make) {
+  const Block made = Capture(make);
+  at_start_.insert(at_start_.end(), made.begin(), made.end());
+}
+
+void Lowering::InsertAtStart(Block& body) const {
+  body.insert(body.begin() + static_cast<int64_t>(start_), at_start_.begin(), at_start_.end());
 }
 
 BufferId Lowering::LocalArray(std::string_view name, DType dtype, int64_t count) {
@@ -74,7 +81,7 @@ void Lowering::Slots(std::string_view name, int64_t count,
 Coords Lowering::OfThread(const FragmentLayout& layout) const {
   Coords at(layout.rank(), MakeInt(0));
   AddCoords(*layout.DimDigits(LayoutAxis::kLane), lane_, at);
-  AddCoords(*layout.DimDigits(LayoutAxis::kWarp), warp_, at);
+  AddCoords(*layout.DimDigits(LayoutAxis::kWarp), warp(), at);
   return at;
 }
 
@@ -104,7 +111,7 @@ ExprRef Lowering::IsFirst(const FragmentLayout& layout, LayoutAxis axis) {
   const auto digits = *layout.DimDigits(axis);
   for (size_t i = 0; i < digits.size(); ++i) {
     if (digits[i].dim >= 0) continue;
-    const ExprRef digit = DigitOf(digits, i, axis == LayoutAxis::kLane ? lane_ : warp_);
+    const ExprRef digit = DigitOf(digits, i, axis == LayoutAxis::kLane ? lane_ : warp());
     first = And(std::move(first), MakeBinary(BinaryOp::kEq, digit, MakeInt(0)));
   }
   return first;

@@ -96,6 +96,12 @@ class Selector : public StmtMapper {
 
   StmtRef MapStmt(const StmtRef& s) override {
     if (const Copy* copy = As<Copy>(s)) OrderTransfer(*copy);
+    if (As<OnGroup>(s)) {
+      const int64_t outer = std::exchange(warps_, launch_.threads / target_.warp_size);
+      StmtRef mapped = StmtMapper::MapStmt(s);
+      warps_ = outer;
+      return mapped;
+    }
     const Gemm* gemm = As<Gemm>(s);
     if (!gemm) return StmtMapper::MapStmt(s);
     Gemm g = *gemm;
@@ -150,21 +156,14 @@ class Selector : public StmtMapper {
   Module& m_;
   const Target& target_;
   Launch& launch_;
-  int64_t warps_ = 0;
+  int64_t warps_ = 0;  // of the team that works on a statement
 };
 
 }  // namespace
 
+// Lanes and warps have to be whole.
 bool UsesRegisters(const Target& target, const Launch& launch) {
-  if (!target.register_fragments) return false;
-  // Lanes and warps have to be whole.
-  if (launch.threads % target.warp_size != 0) return false;
-  bool plain = true;
-  VisitStmts(launch.body, [&](const StmtRef& s) {
-    // Groups with bodies of their own keep their tiles in shared memory for now.
-    if (As<OnGroup>(s)) plain = false;
-  });
-  return plain;
+  return target.register_fragments && launch.threads % target.warp_size == 0;
 }
 
 Status SelectAtoms(Module& module, const Target& target) {

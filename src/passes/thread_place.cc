@@ -66,7 +66,7 @@ ExprRef ThreadPlace::OffsetOf(const Lowering::Element& e) const {
     const ExprRef i = turned ? MakeBinary(BinaryOp::kBitXor, index[d], column_) : index[d];
     offset = Add(Mul(std::move(offset), MakeInt(b.extents[d])), i);
   }
-  return Add(std::move(offset), of_thread_);
+  return Add(Add(l_.GroupOffset(window_.buffer), std::move(offset)), of_thread_);
 }
 
 // Of the window's dims, where all are known.

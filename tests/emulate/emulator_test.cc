@@ -33,7 +33,7 @@ Generated Kernel(std::string_view body) {
                           "  TL_LOCAL(int, l0, 8);\n",
                           body, "\n}\n");
   g.entries = {
-      {.symbol = "tl_kernel_0", .threads = kThreads, .groups = 2, .shared_bytes = 4 * kElements}};
+      {.symbol = "tl_kernel_0", .threads = kThreads, .groups = 2, .shared_bytes = 8 * kElements}};
   return g;
 }
 
@@ -127,6 +127,59 @@ TEST_F(EmulatorTest, BarriersThatNotAllReach) {
   ExpectFault("if (thread < 16) __syncthreads();", "barrier is not reached by all");
   ExpectFault("if (thread % 2) {\n__syncthreads();\n} else {\n__syncthreads();\n}",
               "different barriers");
+}
+
+// Group 0 hands a tile over to group 1, twice through one slot.
+std::string HandOver(std::string_view before_arrival, std::string_view before_reading,
+                     std::string_view before_refill) {
+  return absl::StrCat(R"(
+    TL_SHARED(long long, s1, 4096, 2);
+    if (thread == 0) { tl_mbarrier_init(&s1[0], 1); tl_mbarrier_init(&s1[1], 1); }
+    __syncthreads();
+    for (int i = 0; i < 2; ++i) {
+      if (group == 0) {
+        )",
+                      before_refill, R"(
+        s0[thread] = 100 * i + thread;
+        )",
+                      before_arrival, R"(
+        if (thread == 0) tl_mbarrier_arrive(&s1[0]);
+      } else {
+        )",
+                      before_reading, R"(
+        a0[100 * i + thread] = s0[63 - thread];
+        tl_group_barrier(group, 32);
+        if (thread == 32) tl_mbarrier_arrive(&s1[1]);
+      }
+    })");
+}
+
+TEST_F(EmulatorTest, MbarriersHandOver) {
+  const std::string_view meet = "tl_group_barrier(group, 32);";
+  const std::string_view full = "tl_mbarrier_wait(&s1[0], i & 1);";
+  const std::string_view free = "tl_mbarrier_wait(&s1[1], i & 1 ^ 1);";
+  ExpectRuns(HandOver(meet, full, free));
+  for (int i = 32; i < 64; ++i) EXPECT_EQ(first_[100 + i], 100 + 63 - i);
+  ExpectFault(HandOver("", full, free), "no barrier lies between");
+  ExpectFault(HandOver(meet, "", free), "no barrier lies between");
+  ExpectFault(HandOver(meet, full, ""), "no barrier lies between");
+  // One thread's wait tells the others nothing until they meet.
+  ExpectFault(HandOver(meet, absl::StrCat("if (thread == 32) ", full), free),
+              "no barrier lies between");
+  ExpectRuns(HandOver(meet, absl::StrCat("if (thread == 32) ", full, meet), free));
+}
+
+TEST_F(EmulatorTest, MbarriersUsedWrongly) {
+  const std::string tile = "TL_SHARED(long long, s1, 4096, 2);\n";
+  const std::string init = "if (thread == 0) tl_mbarrier_init(&s1[0], 2);\n";
+  ExpectFault(tile + "tl_mbarrier_arrive(&s1[0]);", "s1[0] has not been made an mbarrier");
+  ExpectFault(tile + init + "__syncthreads(); if (thread == 5) tl_mbarrier_init(&s1[0], 1);",
+              "s1[0] is made twice");
+  ExpectFault(tile + "tl_mbarrier_init(&s1[2], 1);", "outside of its 2 elements");
+  ExpectFault(tile + init + "__syncthreads();\nif (thread < 32) tl_mbarrier_wait(&s1[0], 0);",
+              "a phase of an mbarrier never ends; thread 0 waits for s1[0] in line 12");
+  // Who uses it has to know that it is there.
+  ExpectFault(tile + init + "tl_group_barrier(group, 32); tl_mbarrier_wait(&s1[0], 1);", "");
 }
 
 TEST_F(EmulatorTest, OutOfBounds) {

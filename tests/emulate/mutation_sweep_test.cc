@@ -72,7 +72,8 @@ std::vector<Mutant> MutantsOf(const std::string& source) {
     if (!in_kernels || absl::StartsWith(lines[i], "extern")) continue;
     const bool waits = std::regex_search(
         lines[i],
-        std::regex("tl_async_wait<|tl_async_commit\\(|__syncthreads\\(|tl_group_barrier"));
+        std::regex(
+            "tl_async_wait<|tl_async_commit\\(|__syncthreads\\(|tl_group_barrier|tl_mbarrier_"));
     const std::string mutated = waits ? ";" : WithoutGuard(lines[i]);
     if (mutated != lines[i]) mutants.push_back({static_cast<int>(i), lines[i], mutated});
   }
@@ -270,6 +271,56 @@ kernel fused(M: dim, N: dim) {
                      "o goes through memory of k's, last read before barriers of the loop's last "
                      "iteration; a loop "
                      "of no iterations reads none of it. The pass looks at loops from outside."}});
+}
+
+// Two groups with bodies of their own: one passes tiles and sums to the other.
+TEST(Mutation, Channels) {
+  const CudaCase c = {"channels",
+                      R"(tl 1.0
+kernel channels(M: dim, N: dim) {
+  in X: tensor<f16>[M, N], W: tensor<f16>[32, N]
+  out Y: tensor<f32>[M, 32], S: tensor<f32>[M, 8]
+  launch m in ceildiv(M, 32) groups=2 threads=32 {
+    tiles = alloc_chan<f16>[32, 32] depth=2
+    sums = alloc_chan<f32>[32]
+    on g in 2 {
+      if g == 0 {
+        x = alloc_fragment<f16>[32, 32]
+        wide = alloc_fragment<f32>[32, 32]
+        s = alloc_fragment<f32>[32]
+        serial n in ceildiv(N, 32) {
+          copy X[m*32, n*32] -> x
+          send x -> tiles
+          copy x -> wide
+          reduce_sum wide -> s dim=1 clear
+          send s -> sums
+        }
+      } else {
+        x = alloc_fragment<f16>[32, 32]
+        s = alloc_fragment<f32>[32]
+        y = alloc_fragment<f32>[32, 32]
+        w_s = alloc_shared<f16>[32, 32]
+        clear y
+        serial n in ceildiv(N, 32) {
+          copy W[0, n*32] -> w_s
+          recv tiles -> x
+          gemm x, w_s -> y transpose_b
+          recv sums -> s
+          parallel i in 32 { if m*32 + i < M and n < 8 { S[m*32 + i, n] = s[i] } }
+        }
+        copy y -> Y[m*32, 0]
+      }
+    }
+  }
+})",
+                      {},
+                      {{44, 200}, {33, 96}},
+                      {}};
+  ExpectAllNoticed(
+      c, testing::TargetFor("sm_80", true),
+      {{"tl_mbarrier_wait(&s0[v0 + 2]", " = v0;",
+        "a slot of tiles is free whenever the one of sums is, for which the sender has "
+        "waited in the iteration before"}});
 }
 
 }  // namespace

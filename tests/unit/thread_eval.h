@@ -16,6 +16,7 @@
 #include <memory>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -115,6 +116,10 @@ class ThreadEval {
     int64_t full = 0, free = 0;  // releases by threads of the sender, of the receiver
     Clock sender, receiver;
   };
+  struct MbarrierState {
+    int64_t arrivals = 0, missing = 0, phase = 0;
+    Clock gathered, told;
+  };
 
   void Bind(BufferId id, void* data) {
     Memory& mem = memory_[id];
@@ -143,6 +148,7 @@ class ThreadEval {
     arena_cells_.assign(launch_->arena_bytes, {});
     for (auto& [id, mem] : memory_) mem.cells.assign(mem.elements, {});
     rings_.clear();
+    mbarriers_.clear();
     fibers_.clear();
     for (int t = 0; t < count; ++t) {
       auto f = std::make_unique<Fiber>();
@@ -706,6 +712,8 @@ class ThreadEval {
       ExecVector(*x);
     } else if (const auto* x = As<AsyncMove>(s)) {
       ExecAsync(*x);
+    } else if (const auto* x = As<Mbarrier>(s)) {
+      ExecMbarrier(*x);
     } else if (As<AsyncCommit>(s)) {
       cur_->groups.emplace_back();
     } else if (const auto* x = As<AsyncWait>(s)) {
@@ -754,6 +762,30 @@ class ThreadEval {
     Join(cur_->clock, x.send ? rings_[x.channel].receiver : rings_[x.channel].sender);
   }
 
+  void ExecMbarrier(const Mbarrier& x) {
+    MbarrierState& b = mbarriers_[{x.barriers, Eval(x.index).i}];
+    const int64_t value = x.value ? Eval(x.value).i : 0;
+    switch (x.op) {
+      case Mbarrier::Op::kInit:
+        b = {.arrivals = value, .missing = value};
+        return;
+      case Mbarrier::Op::kArrive:
+        if (b.arrivals == 0) return Fail("an mbarrier is used before it is made");
+        Join(b.gathered, cur_->clock);
+        ++cur_->clock[cur_->id];
+        if (--b.missing > 0) return;
+        ++b.phase;
+        b.missing = b.arrivals;
+        b.told = std::exchange(b.gathered, {});
+        ring_moved_ = true;
+        return;
+      case Mbarrier::Op::kWait:
+        while (b.phase % 2 == value && error_.empty()) Wait(State::kAtChannel);
+        Join(cur_->clock, b.told);
+        return;
+    }
+  }
+
   const Module& m_;
   const ThreadEvalArgs& args_;
   const std::vector<MatrixAtom> atoms_;
@@ -769,6 +801,7 @@ class ThreadEval {
   std::vector<Cell> arena_cells_;
   std::map<BufferId, Memory> memory_;
   std::map<BufferId, Ring> rings_;
+  std::map<std::pair<BufferId, int64_t>, MbarrierState> mbarriers_;
   bool ring_moved_ = false;
   int64_t barriers_ = 0;
   std::string error_;

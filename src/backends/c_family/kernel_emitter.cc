@@ -142,7 +142,7 @@ void KernelEmitter::DeclareTiles() {
     if (b.arena_offset < 0 || !name.empty()) return;
     name = absl::StrCat("s", count++);
     Line(absl::StrCat("TL_SHARED(", StorageName(b.dtype), ", ", name, ", ", b.arena_offset, ", ",
-                      b.num_elements(), ");"));
+                      b.stored_elements(), ");"));
   };
   VisitStmts(launch_.body, [&](const StmtRef& s) {
     VisitAccesses(*s, [&](BufferId id, const ExprRef&, bool) { declare(id); });
@@ -231,11 +231,7 @@ Status KernelEmitter::EmitStmt(const Stmt& stmt) {
     Line(absl::StrCat("tl_async_wait<", s->pending, ">();"));
     return absl::OkStatus();
   }
-  if (std::holds_alternative<ChannelAcquire>(stmt.node) ||
-      std::holds_alternative<ChannelRelease>(stmt.node)) {
-    return UnsupportedError(stmt.span,
-                            "channels between groups cannot be compiled for this target yet");
-  }
+  if (const auto* s = std::get_if<Mbarrier>(&stmt.node)) return EmitMbarrier(*s);
   return absl::InternalError("a statement that lowering should have expanded reached the emitter");
 }
 
@@ -408,6 +404,18 @@ Status KernelEmitter::EmitLaneExchange(const LaneExchange& s) {
   TL_ASSIGN_OR_RETURN(Text value, exprs_.Emit(s.value));
   const std::string declared = Declare(s.var, value.type, value.range);
   Line(absl::StrCat("const ", declared, " = tl_lane_xor(", value.text, ", ", s.mask, ");"));
+  return absl::OkStatus();
+}
+
+Status KernelEmitter::EmitMbarrier(const Mbarrier& s) {
+  static constexpr std::string_view kNames[] = {"init", "arrive", "wait"};
+  TL_ASSIGN_OR_RETURN(std::string barrier, Address(s.barriers, s.index));
+  std::string value;
+  if (s.value) {
+    TL_ASSIGN_OR_RETURN(Text text, exprs_.Emit(s.value));
+    value = absl::StrCat(", ", text.text);
+  }
+  Line(absl::StrCat("tl_mbarrier_", kNames[static_cast<size_t>(s.op)], "(", barrier, value, ");"));
   return absl::OkStatus();
 }
 

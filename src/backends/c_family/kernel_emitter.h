@@ -48,6 +48,7 @@ class KernelEmitter {
   Status EmitLoadMatrix(const LoadMatrix& s);
   Status EmitMma(const Mma& s);
   Status EmitLaneExchange(const LaneExchange& s);
+  Status EmitMbarrier(const Mbarrier& s);
   Status EmitIf(const If& s);
   Status EmitOnFirstThread(const OnFirstThread& s);
   void EmitBarrier(Team team);

@@ -94,6 +94,36 @@ TL_FN bool tl_lane_xor(bool x, int mask) { return tl_lane_xor((int)x, mask) != 0
 //@ tl_shared_address
 TL_FN unsigned tl_shared_address(const void* p) { return (unsigned)__cvta_generic_to_shared(p); }
 
+//@ tl_mbarrier_init
+TL_FN void tl_mbarrier_init(const long long* barrier, int arrivals) {
+  asm volatile("mbarrier.init.shared.b64 [%0], %1;"
+               : : "r"(tl_shared_address(barrier)), "r"(arrivals) : "memory");
+}
+//@ tl_mbarrier_arrive
+TL_FN void tl_mbarrier_arrive(const long long* barrier) {
+  asm volatile("{ .reg .b64 state; mbarrier.arrive.shared.b64 state, [%0]; }"
+               : : "r"(tl_shared_address(barrier)) : "memory");
+}
+//@ tl_mbarrier_wait
+#if __CUDA_ARCH__ >= 900
+#define TL_MBARRIER_TRY "try_wait"
+#else
+#define TL_MBARRIER_TRY "test_wait"
+#endif
+// Groups that wait for each other for good would hang the device: after seconds it is an error.
+TL_FN void tl_mbarrier_wait(const long long* barrier, int parity) {
+  const unsigned at = tl_shared_address(barrier);
+  const long long start = clock64(), patience = 20000000000ll;  // cycles
+  for (;;) {
+    int ended;
+    asm volatile("{ .reg .pred p; mbarrier." TL_MBARRIER_TRY ".parity.shared.b64 p, [%1], %2; "
+                 "selp.s32 %0, 1, 0, p; }"
+                 : "=r"(ended) : "r"(at), "r"(parity) : "memory");
+    if (ended) return;
+    if (clock64() - start > patience) __trap();
+  }
+}
+
 //@ tl_async_move
 // Only 16-byte copies can pass the first-level cache by.
 template <int kBytes> TL_FN void tl_async_move(void* dst, const void* src, bool inside) {

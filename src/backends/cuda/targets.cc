@@ -95,7 +95,7 @@ Target MakeTarget(const Arch& arch) {
   t.max_shared_bytes = int64_t{arch.shared_kib} * 1024;
   t.max_blocks = std::numeric_limits<int32_t>::max();
   t.max_param_bytes = 4096;
-  t.channels = false;
+  t.channels = arch.number >= 80;  // mbarriers
   t.register_fragments = true;
   t.async_copies = arch.number >= 80;
   t.matrix_loads = true;

@@ -4,6 +4,7 @@
 #define TILEJIT_BACKENDS_EMULATE_API_H_
 
 enum TlAccess : int { kTlRead, kTlWrite, kTlAtomic };
+enum TlMbarrierOp : int { kTlInit, kTlArrive, kTlWait };
 
 // A place in shared memory, for checks and messages. `line` counts in the generated source.
 struct TlPlace {
@@ -31,6 +32,8 @@ struct TlApi {
   // The same by one access of `bytes` aligned bytes; counts bank conflicts.
   void (*shared_vector)(void* self, const TlPlace* place, int bytes, int access, const void* data);
   void (*barrier)(void* self, int group, int line);  // group -1: the block
+  // `value`: arrivals of a phase, nothing, parity.
+  void (*mbarrier)(void* self, const TlPlace* place, int op, int value);
   void (*async_move)(void* self, const TlPlace* to, const void* from, int bytes, int inside);
   void (*async_commit)(void* self);
   void (*async_wait)(void* self, int pending);

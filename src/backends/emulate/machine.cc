@@ -4,6 +4,7 @@
 #include <numeric>
 #include <utility>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "backends/emulate/mma.h"
 
@@ -31,6 +32,9 @@ Machine::Machine() : arena_storage_(kArenaBytes + kArenaAlignment) {
     Self(self).SharedVector(*place, bytes, access, data);
   };
   api_.barrier = [](void* self, int group, int line) { Self(self).Barrier(group, line); };
+  api_.mbarrier = [](void* self, const TlPlace* place, int op, int value) {
+    Self(self).Mbarrier(*place, static_cast<TlMbarrierOp>(op), value);
+  };
   api_.async_move = [](void* self, const TlPlace* to, const void* from, int bytes, int inside) {
     Self(self).AsyncMove(*to, inside ? from : nullptr, bytes);
   };
@@ -111,6 +115,7 @@ void Machine::RunBlock(int64_t block) {
   waiting_.assign(static_cast<size_t>(shape_.groups) + 1, 0);
   warps_.resize(static_cast<size_t>((shape_.threads + kWarp - 1) / kWarp));
   for (WarpOp& op : warps_) op.arrived = 0;
+  mbarriers_.clear();
   ready_.clear();
   done_ = 0;
   for (int t = 0; t < shape_.threads; ++t) {
@@ -178,10 +183,19 @@ void Machine::ReportStuck() {
     return t < shape_.threads ? t : -1;
   };
   const int in_warp = first(State::kInWarp), at_barrier = first(State::kAtBarrier);
-  const int done = first(State::kDone);
-  const int waiting = in_warp >= 0 ? in_warp : at_barrier;
-  std::string message = in_warp >= 0 ? "a warp instruction is not reached by all of its lanes"
-                                     : "a barrier is not reached by all of its threads";
+  const int at_mbarrier = first(State::kAtMbarrier), done = first(State::kDone);
+  const int waiting = in_warp >= 0 ? in_warp : at_mbarrier >= 0 ? at_mbarrier : at_barrier;
+  std::string message = in_warp >= 0       ? "a warp instruction is not reached by all of its lanes"
+                        : at_mbarrier >= 0 ? "a phase of an mbarrier never ends"
+                                           : "a barrier is not reached by all of its threads";
+  absl::flat_hash_set<std::pair<unsigned, int>> named;
+  for (int t = 0; t < shape_.threads; ++t) {
+    const Thread& thread = threads_[static_cast<size_t>(t)];
+    const TlPlace& at = thread.mbarrier;
+    if (thread.state != State::kAtMbarrier || !named.insert({at.offset, at.line}).second) continue;
+    absl::StrAppend(&message, "; thread ", t, " waits for ", at.tile, "[", at.index, "] in line ",
+                    at.line);
+  }
   if (waiting != at_barrier && at_barrier >= 0) {
     absl::StrAppend(&message, "; thread ", at_barrier, " waits at the barrier of line ",
                     threads_[static_cast<size_t>(at_barrier)].line);
@@ -273,6 +287,55 @@ void Machine::OpenBarrier(int barrier) {
   for (int t = first; t < first + count; ++t) {
     MakeReady(t);
     if (t % kWarp == 0) banks_.Flush(t / kWarp);
+  }
+}
+
+// ---- Mbarriers
+
+void Machine::Mbarrier(const TlPlace& place, TlMbarrierOp op, int value) {
+  LandSome();
+  if (op == kTlInit) return InitMbarrier(place, value);
+  if (op == kTlArrive) return Arrive(place);
+  Thread& thread = threads_[static_cast<size_t>(api_.thread)];
+  // The phase that runs has another parity as soon as the awaited one has ended.
+  while (FindMbarrier(place).phase % 2 == value) {
+    thread.state = State::kAtMbarrier;
+    thread.mbarrier = place;
+    thread.line = place.line;
+    Next();
+  }
+  shadow_.Learn(static_cast<int>(place.offset), api_.thread);
+}
+
+void Machine::InitMbarrier(const TlPlace& place, int arrivals) {
+  CheckAligned(api_.thread, place, sizeof(long long));
+  Check(api_.thread, place, sizeof(long long), kTlWrite, nullptr);
+  if (arrivals < 1 || !mbarriers_.try_emplace(place.offset, arrivals, arrivals, 0).second) {
+    Fail(api_.thread, place.line,
+         absl::StrCat(place.tile, "[", place.index, "] is made twice, or for no arrivals"));
+  }
+}
+
+Machine::MbarrierState& Machine::FindMbarrier(const TlPlace& place) {
+  const auto it = mbarriers_.find(place.offset);
+  if (it == mbarriers_.end()) {
+    Fail(api_.thread, place.line,
+         absl::StrCat(place.tile, "[", place.index, "] has not been made an mbarrier"));
+  }
+  Check(api_.thread, place, sizeof(long long), kTlRead, nullptr);  // has been made before this
+  return it->second;
+}
+
+void Machine::Arrive(const TlPlace& place) {
+  MbarrierState& m = FindMbarrier(place);
+  shadow_.Arrive(static_cast<int>(place.offset), api_.thread);
+  if (--m.missing > 0) return;
+  ++m.phase;
+  m.missing = m.arrivals;
+  shadow_.EndPhase(static_cast<int>(place.offset));
+  for (int t = 0; t < shape_.threads; ++t) {
+    const Thread& thread = threads_[static_cast<size_t>(t)];
+    if (thread.state == State::kAtMbarrier && thread.mbarrier.offset == place.offset) MakeReady(t);
   }
 }
 

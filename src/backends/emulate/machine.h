@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "backends/emulate/api.h"
@@ -39,7 +40,7 @@ class Machine {
                   const EmulateOptions& options, EmulateStats* stats);
 
  private:
-  enum class State : uint8_t { kReady, kAtBarrier, kInWarp, kDone };
+  enum class State : uint8_t { kReady, kAtBarrier, kAtMbarrier, kInWarp, kDone };
 
   // An asynchronous copy under way.
   struct Flight {
@@ -51,10 +52,16 @@ class Machine {
   struct Thread {
     Context context;
     State state;
-    int barrier;  // kAtBarrier: 0 the block's, 1 + group
-    int line;     // where it waits
+    int barrier;       // kAtBarrier: 0 the block's, 1 + group
+    TlPlace mbarrier;  // kAtMbarrier
+    int line;          // where it waits
     std::vector<Flight> flights;
     int64_t groups;  // committed
+  };
+  struct MbarrierState {
+    int arrivals;  // of a phase
+    int missing;   // in the present one
+    int phase;     // its number
   };
   // A warp instruction whose lanes gather.
   struct WarpOp {
@@ -90,6 +97,10 @@ class Machine {
   void Shared(const TlPlace& place, int bytes, int access, const void* data);
   void SharedVector(const TlPlace& place, int bytes, int access, const void* data);
   void Barrier(int group, int line);
+  void Mbarrier(const TlPlace& place, TlMbarrierOp op, int value);
+  void InitMbarrier(const TlPlace& place, int arrivals);
+  MbarrierState& FindMbarrier(const TlPlace& place);
+  void Arrive(const TlPlace& place);
   void AsyncMove(const TlPlace& to, const void* from, int bytes);
   void AsyncWait(int pending);
   void Land(Flight& flight);
@@ -108,7 +119,8 @@ class Machine {
   Context scheduler_;
   std::vector<Thread> threads_;
   std::vector<int> ready_;
-  std::vector<int> waiting_;  // threads at each barrier
+  std::vector<int> waiting_;                               // threads at each barrier
+  std::unordered_map<unsigned, MbarrierState> mbarriers_;  // by offset
   std::vector<WarpOp> warps_;
   Shadow shadow_;
   BankLog banks_;

@@ -244,6 +244,25 @@ TL_FN void tl_group_barrier(int group, int, int line = __builtin_LINE()) {
   tl_api->barrier(tl_api->self, group, line);
 }
 
+template <class T>
+TL_FN void tl_mbarrier(TlPtr<TlShared<T>> barrier, TlMbarrierOp op, int value) {
+  barrier.view->Check(barrier.index, sizeof(T), barrier.line);
+  const TlPlace place = barrier.view->Place(barrier.index, barrier.line);
+  tl_api->mbarrier(tl_api->self, &place, op, value);
+}
+template <class T>
+TL_FN void tl_mbarrier_init(TlPtr<T> barrier, int arrivals) {
+  tl_mbarrier(barrier, kTlInit, arrivals);
+}
+template <class T>
+TL_FN void tl_mbarrier_arrive(TlPtr<T> barrier) {
+  tl_mbarrier(barrier, kTlArrive, 0);
+}
+template <class T>
+TL_FN void tl_mbarrier_wait(TlPtr<T> barrier, int parity) {
+  tl_mbarrier(barrier, kTlWait, parity);
+}
+
 template <int kBytes, class T>
 TL_FN bool tl_is_aligned(const TlGlobal<T>& p) {
   return (unsigned long long)p.data % kBytes == 0;

@@ -1,69 +1,98 @@
 #include "backends/emulate/shadow.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace tl::emulate {
 namespace {
 
-int Thread(uint16_t recorded) { return recorded >= 0xfffd ? -1 : recorded; }
+int Thread(uint16_t recorded) { return recorded >= 0xfffe ? -1 : recorded; }
 uint16_t Line(int line) { return static_cast<uint16_t>(std::min(line, 0xffff)); }
 
 }  // namespace
 
 void Shadow::Start(int bytes, int threads, int group_size) {
-  const Byte fresh = {0, 0, kNobody, kNobody, 0, 0, false, 0};
+  const Byte fresh = {0, kNobody, kNobody, 0, 0, false};
   bytes_.assign(static_cast<size_t>(bytes), fresh);
   group_of_.resize(static_cast<size_t>(threads));
   for (int t = 0; t < threads; ++t) group_of_[t] = static_cast<uint8_t>(t / group_size);
   now_.assign(static_cast<size_t>(threads / group_size), 1);
-  known_ = now_;
-  block_now_ = 1;
+  read_times_.assign(static_cast<size_t>(bytes) * groups(), 0);
+  known_.assign(static_cast<size_t>(threads) * groups(), 1);
+  mbarriers_.clear();
 }
 
 void Shadow::PassBarrier(int group) {
-  if (group >= 0) {
-    ++now_[group];
+  if (group < 0) {
+    for (uint32_t& clock : now_) ++clock;
+    for (size_t i = 0; i < known_.size(); ++i) known_[i] = now_[i % groups()];
     return;
   }
-  for (uint32_t& clock : now_) ++clock;
-  known_ = now_;
-  ++block_now_;
+  ++now_[group];
+  // What one of them knows, all know now.
+  Clocks all(groups(), 0);
+  for (size_t i = 0; i < known_.size(); ++i) {
+    if (group_of_[i / groups()] == group)
+      all[i % groups()] = std::max(all[i % groups()], known_[i]);
+  }
+  for (size_t i = 0; i < known_.size(); ++i) {
+    if (group_of_[i / groups()] == group) known_[i] = all[i % groups()];
+  }
 }
 
-bool Shadow::WriteOrdered(const Byte& b, int thread) const {
+void Shadow::Arrive(int mbarrier, int thread) {
+  Clocks& gathered = mbarriers_[mbarrier].gathered;
+  gathered.resize(groups(), 0);
+  for (size_t g = 0; g < groups(); ++g) gathered[g] = std::max(gathered[g], Known(g, thread));
+}
+
+void Shadow::EndPhase(int mbarrier) {
+  Mbarrier& m = mbarriers_[mbarrier];
+  m.told = std::move(m.gathered);
+  m.gathered.clear();
+}
+
+void Shadow::Learn(int mbarrier, int thread) {
+  const Clocks& told = mbarriers_[mbarrier].told;
+  for (size_t g = 0; g < told.size(); ++g) {
+    uint32_t& known = known_[static_cast<size_t>(thread) * groups() + g];
+    known = std::max(known, told[g]);
+  }
+}
+
+bool Shadow::WriteOrdered(int byte, int thread) const {
+  const Byte& b = bytes_[static_cast<size_t>(byte)];
   if (b.writer == kNobody || b.writer == thread) return true;
-  return Ordered(GroupOf(b.writer), b.write_time, thread);
+  return b.write_time < Known(group_of_[b.writer], thread);
 }
 
-bool Shadow::ReadsOrdered(const Byte& b, int thread) const {
+bool Shadow::ReadsOrdered(int byte, int thread) const {
+  const Byte& b = bytes_[static_cast<size_t>(byte)];
   if (b.reader == kNobody || b.reader == thread) return true;
-  // Only the block's barriers order groups.
-  if (b.reader == kSeveralGroups) return b.read_time < block_now_;
-  return Ordered(b.reader == kMany ? b.read_group : GroupOf(b.reader), b.read_time, thread);
+  const uint32_t* times = &read_times_[static_cast<size_t>(byte) * groups()];
+  for (size_t g = 0; g < groups(); ++g) {
+    if (times[g] != 0 && times[g] >= Known(g, thread)) return false;
+  }
+  return true;
 }
 
-void Shadow::AddReader(Byte& b, int thread, int line) const {
-  const int group = GroupOf(thread);
+void Shadow::AddReader(int byte, int thread, int line) {
+  Byte& b = bytes_[static_cast<size_t>(byte)];
+  uint32_t* const times = ReadTimes(byte);
+  // Whoever is ordered after this read is so after those that it is ordered after.
+  const bool only = ReadsOrdered(byte, thread);
+  if (only) std::fill_n(times, groups(), 0);
+  b.reader = only ? static_cast<uint16_t>(thread) : kMany;
   b.read_line = Line(line);
-  if (ReadsOrdered(b, thread)) {  // whoever is ordered after this read is so after the earlier ones
-    b.reader = static_cast<uint16_t>(thread);
-    b.read_time = now_[group];
-    return;
-  }
-  const int before = b.reader == kSeveralGroups ? -1
-                     : b.reader == kMany        ? b.read_group
-                                                : GroupOf(b.reader);
-  b.reader = before == group ? kMany : kSeveralGroups;
-  b.read_group = static_cast<uint8_t>(group);
-  b.read_time = before == group ? now_[group] : block_now_;
+  times[GroupOf(thread)] = now_[GroupOf(thread)];
 }
 
 Shadow::Conflict Shadow::Read(int offset, int bytes, int thread, int line) {
   for (int i = offset; i < offset + bytes; ++i) {
-    Byte& b = bytes_[static_cast<size_t>(i)];
+    const Byte& b = bytes_[static_cast<size_t>(i)];
     if (b.in_flight) return {Conflict::kInFlight, Thread(b.writer), b.write_line, i};
-    if (!WriteOrdered(b, thread)) return {Conflict::kWithWrite, Thread(b.writer), b.write_line, i};
-    AddReader(b, thread, line);
+    if (!WriteOrdered(i, thread)) return {Conflict::kWithWrite, Thread(b.writer), b.write_line, i};
+    AddReader(i, thread, line);
   }
   return {};
 }
@@ -73,14 +102,15 @@ Shadow::Conflict Shadow::Write(int offset, int bytes, int thread, int line, bool
     Byte& b = bytes_[static_cast<size_t>(i)];
     if (b.in_flight) return {Conflict::kInFlight, Thread(b.writer), b.write_line, i};
     const bool replica = same && b.write_line == Line(line);
-    if (!replica && !WriteOrdered(b, thread)) {
+    if (!replica && !WriteOrdered(i, thread)) {
       return {Conflict::kWithWrite, Thread(b.writer), b.write_line, i};
     }
-    if (!ReadsOrdered(b, thread)) return {Conflict::kWithRead, Thread(b.reader), b.read_line, i};
+    if (!ReadsOrdered(i, thread)) return {Conflict::kWithRead, Thread(b.reader), b.read_line, i};
     b.writer = static_cast<uint16_t>(thread);
     b.write_time = now_[GroupOf(thread)];
     b.write_line = Line(line);
     b.reader = kNobody;
+    std::fill_n(ReadTimes(i), groups(), 0);
   }
   return {};
 }

@@ -1,15 +1,18 @@
 // Who wrote and read every byte of shared memory, and whether the next access is ordered after
 // that.
 //
-// Threads are ordered by barriers only, so a vector clock per thread reduces to one clock per group
-// of threads: it steps at every barrier that the group passes. A thread knows of all accesses of
-// its own group before the group's last barrier, and of those of other groups before the block's
-// last.
+// Within a group of threads only barriers order accesses, so that one clock a group will do in
+// place of one a thread: it steps at every barrier that the group passes. A thread knows of all
+// accesses of its own group before the group's last barrier, and of those of other groups before
+// the block's last, or as far as an mbarrier has told it. Who arrives there vouches for what its
+// group did before the group's last barrier, and for what it knows of others; not for what it has
+// done since.
 #ifndef TILEJIT_BACKENDS_EMULATE_SHADOW_H_
 #define TILEJIT_BACKENDS_EMULATE_SHADOW_H_
 
 #include <cstddef>
 #include <cstdint>
+#include <unordered_map>
 #include <vector>
 
 namespace tl::emulate {
@@ -19,6 +22,11 @@ class Shadow {
   // Forgets everything. `thread / group_size` is a thread's group.
   void Start(int bytes, int threads, int group_size);
   void PassBarrier(int group);  // -1: the block's
+
+  // Mbarriers, by their offsets.
+  void Arrive(int mbarrier, int thread);
+  void EndPhase(int mbarrier);
+  void Learn(int mbarrier, int thread);  // has waited for the last phase that ended
 
   // Why an access races with an earlier one.
   struct Conflict {
@@ -46,29 +54,37 @@ class Shadow {
   void Complete(int offset, int bytes, int thread);
 
  private:
-  static constexpr uint16_t kNobody = 0xffff, kMany = 0xfffe, kSeveralGroups = 0xfffd;
+  static constexpr uint16_t kNobody = 0xffff, kMany = 0xfffe;
   struct Byte {
-    uint32_t write_time, read_time;
+    uint32_t write_time;
     uint16_t writer, reader;
     uint16_t write_line, read_line;
     bool in_flight;
-    uint8_t read_group;  // where reader is kMany
+  };
+  // By group: of what it did before that time an mbarrier tells.
+  using Clocks = std::vector<uint32_t>;
+  struct Mbarrier {
+    Clocks gathered, told;  // in this phase, in the last
   };
 
   int GroupOf(int thread) const { return group_of_[static_cast<size_t>(thread)]; }
-  // Does `thread` know of what `group` did at `time`?
-  bool Ordered(int group, uint32_t time, int thread) const {
-    return time < (group == GroupOf(thread) ? now_[group] : known_[group]);
+  size_t groups() const { return now_.size(); }
+  // Before which time `thread` knows of what `group` did.
+  uint32_t Known(size_t group, int thread) const {
+    const auto own = static_cast<size_t>(GroupOf(thread));
+    return group == own ? now_[group] : known_[static_cast<size_t>(thread) * groups() + group];
   }
-  bool WriteOrdered(const Byte& b, int thread) const;
-  bool ReadsOrdered(const Byte& b, int thread) const;
-  void AddReader(Byte& b, int thread, int line) const;
+  bool WriteOrdered(int byte, int thread) const;
+  bool ReadsOrdered(int byte, int thread) const;
+  void AddReader(int byte, int thread, int line);
+  uint32_t* ReadTimes(int byte) { return &read_times_[static_cast<size_t>(byte) * groups()]; }
 
   std::vector<Byte> bytes_;
+  std::vector<uint32_t> read_times_;  // of each byte by each group, the last; 0: none
   std::vector<uint8_t> group_of_;
-  std::vector<uint32_t> now_;    // clock of each group
-  std::vector<uint32_t> known_;  // the same after the block's last barrier
-  uint32_t block_now_ = 1;
+  Clocks now_;
+  std::vector<uint32_t> known_;  // by thread and group
+  std::unordered_map<int, Mbarrier> mbarriers_;
 };
 
 }  // namespace tl::emulate
