@@ -30,6 +30,7 @@ class NearTargetTest : public ::testing::Test {
     a_ = Tile(Scope::kLocal, DType::kBF16, 8, -1);
     b_ = Tile(Scope::kLocal, DType::kBF16, 4, -1);
     c_ = Tile(Scope::kLocal, DType::kF32, 4, -1);
+    mbarriers_ = Tile(Scope::kShared, DType::kI64, 2, 1024);
     block_ = module_.AddVar("block", ScalarType::kInt, VarRole::kThread);
     thread_ = module_.AddVar("thread", ScalarType::kInt, VarRole::kThread);
     slot_ = module_.AddVar("slot", ScalarType::kInt, VarRole::kLoop);
@@ -37,7 +38,7 @@ class NearTargetTest : public ::testing::Test {
     launch_.block = block_;
     launch_.thread = thread_;
     launch_.threads = 32;
-    launch_.arena_bytes = 1024;
+    launch_.arena_bytes = 1040;
   }
 
   BufferId Tensor(std::string name, BufferRole role, DType dtype) {
@@ -73,7 +74,12 @@ class NearTargetTest : public ::testing::Test {
     } else {
       Add(VectorMove{tile_, Thread(8), x_, Thread(8), 8});
     }
+    if (target.channels) Add(Mbarrier{Mbarrier::Op::kInit, mbarriers_, MakeInt(1), MakeInt(32)});
     Add(Barrier{Team::kBlock});
+    if (target.channels) {
+      Add(Mbarrier{Mbarrier::Op::kArrive, mbarriers_, MakeInt(1), nullptr});
+      Add(Mbarrier{Mbarrier::Op::kWait, mbarriers_, MakeInt(1), MakeInt(0)});
+    }
     Add(LoadMatrix{a_, MakeInt(0), tile_, Thread(8), 4, false});
     Add(LoadMatrix{b_, MakeInt(0), tile_, Thread(8), 2, true});
     if (target.async_copies)
@@ -97,7 +103,7 @@ class NearTargetTest : public ::testing::Test {
 
   Module module_;
   Launch launch_;
-  BufferId x_, y_, tile_, a_, b_, c_;
+  BufferId x_, y_, tile_, a_, b_, c_, mbarriers_;
   VarId block_, thread_, slot_, other_;
 };
 
@@ -110,6 +116,7 @@ TEST_F(NearTargetTest, Text) {
 extern "C" __global__ __launch_bounds__(32, 1) void tl_kernel_0(TL_GLOBAL(const tl_bf16) a0, TL_GLOBAL(float) a1) {
   extern __shared__ __align__(1024) unsigned char arena[];
   TL_SHARED(tl_bf16, s0, 0, 512);
+  TL_SHARED(long long, s1, 1024, 2);
   const int block = (int)blockIdx.x;
   const int thread = (int)threadIdx.x;
   TL_LOCAL(tl_bf16, l0, 8);
@@ -123,7 +130,10 @@ extern "C" __global__ __launch_bounds__(32, 1) void tl_kernel_0(TL_GLOBAL(const 
   tl_async_move<4>(&s0[thread * 2], &a0[thread * 2], true);
   tl_async_commit();
   tl_async_wait<0>();
+  tl_mbarrier_init(&s1[1], 32);
   __syncthreads();
+  tl_mbarrier_arrive(&s1[1]);
+  tl_mbarrier_wait(&s1[1], 0);
   tl_load_matrix<4, false>(&l0[0], &s0[thread * 8]);
   tl_load_matrix<2, true>(&l1[0], &s0[thread * 8]);
   tl_mma_m16n8k16_bf16_bf16_f32(&l2[0], &l0[0], &l1[0]);

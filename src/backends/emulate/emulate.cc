@@ -96,7 +96,10 @@ StatusOr<std::unique_ptr<EmulatedProgram>> EmulatedProgram::Build(const Generate
                                                                   const std::string& compiler) {
   const TemporaryDirectory dir;
   if (!dir.ok()) return absl::InternalError("no temporary directory can be made");
-  std::ofstream(dir / "kernel.cc", std::ios::binary) << EmulatedSource(generated);
+  std::ofstream source(dir / "kernel.cc", std::ios::binary);
+  if (!(source << EmulatedSource(generated) << std::flush)) {
+    return absl::InternalError(absl::StrCat((dir / "kernel.cc").string(), " cannot be written"));
+  }
   const int exit_status = RunProgram(
       {compiler, "-std=c++2b", "-O1", "-w", "-fPIC", "-shared", "-Wl,-Bsymbolic",
        "-fvisibility=hidden", "-fno-exceptions", "-fno-rtti", "-fno-asynchronous-unwind-tables",

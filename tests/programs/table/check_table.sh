@@ -12,6 +12,11 @@ trap 'rm -rf "$TL_CACHE_DIR"' EXIT
 count=0 failed=0
 while read -r program args; do
   case $program in '' | '#'*) continue ;; esac
+  # '!sm_75 program …': not for that target.
+  if [[ $program == '!'* ]]; then
+    [ "$program" != "!$TARGET" ] || continue
+    read -r program args <<<"$args"
+  fi
   for file in "$HERE/$program.tl" "$HERE/../$program.tl"; do
     [ ! -e "$file" ] || program=$file
   done
