@@ -38,7 +38,9 @@ tl::StatusOr<tl::CompileRequest> Translate(const tl_compile_options& o) {
   if (o.target && request.target.empty()) return absl::InvalidArgumentError("target is empty");
   request.device = o.device;
   if (o.shared_budget < 0)
-    return absl::InvalidArgumentError(absl::StrCat("shared_budget is ", o.shared_budget));
+    return absl::InvalidArgumentError(
+        absl::StrCat("shared_budget is ", o.shared_budget,
+                     "; it is a number of bytes, or 0 for what the target has"));
   request.shared_budget = o.shared_budget;
   return request;
 }

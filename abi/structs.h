@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <string_view>
 
@@ -22,6 +23,23 @@ inline Status CheckSize(size_t size, std::string_view name) {
   return absl::InvalidArgumentError(absl::StrCat(name, ".struct_size is ", size,
                                                  "; set it to sizeof(", name, "), as TL_INIT(",
                                                  name, ") does"));
+}
+
+// What is reserved may mean something one day, so nobody may set it today.
+inline Status CheckZero(uint32_t value, std::string_view name, std::string_view member) {
+  if (value == 0) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(name, ".", member, " is ", value, "; it must be 0"));
+}
+template <typename T>
+Status CheckReserved([[maybe_unused]] const T& s, [[maybe_unused]] std::string_view name) {
+  if constexpr (requires { s.reserved; }) {
+    TL_RETURN_IF_ERROR(CheckZero(s.reserved, name, "reserved"));
+  }
+  if constexpr (requires { s.reserved2; }) {
+    TL_RETURN_IF_ERROR(CheckZero(s.reserved2, name, "reserved2"));
+  }
+  return absl::OkStatus();
 }
 
 // The caller's struct as ours: what an older caller does not know is 0, what we do not know must be
@@ -44,6 +62,7 @@ StatusOr<T> ReadStruct(const T* from, std::string_view name, bool optional = fal
                      " known here) and sets byte ", i, ", which this library does not know"));
   }
   if (out.next) return absl::InvalidArgumentError(absl::StrCat(name, ".next must be NULL"));
+  TL_RETURN_IF_ERROR(CheckReserved(out, name));
   out.struct_size = sizeof(T);
   return out;
 }

@@ -72,7 +72,7 @@ tl_status tl_check(tl_kernel* kernel, const tl_check_options* options, tl_check_
     check.threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
     if (result) TL_RETURN_IF_ERROR(WriteStruct(result, tl_check_result{}, "tl_check_result"));
     tl::CheckResult found;
-    const tl::Status verdict = tl::Check(*kernel->impl, *device, check, &found);
+    tl::Status verdict = tl::Check(*kernel->impl, *device, check, &found);
     if (result) TL_RETURN_IF_ERROR(WriteStruct(result, Translate(found, m), "tl_check_result"));
     return verdict;
   });

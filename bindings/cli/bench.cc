@@ -112,7 +112,7 @@ void AddBench(CLI::App& app, Session& session) {
   AddProgramOptions(*command, session.program);
   AddRunOptions(*command, session.program);
   command->add_option("--rounds", options->rounds, "the median of these counts (5)");
-  command->add_option("--seed", options->seed, "of the inputs");
+  command->add_option("--seed", options->seed, "of the inputs")->check(CLI::NonNegativeNumber);
   command->add_option("--flops", options->operations,
                       "operations of one launch, a product such as 2*M*N*K: adds TFLOP/s");
   command->add_flag("--json", options->json, "print JSON");

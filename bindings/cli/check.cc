@@ -88,9 +88,11 @@ void AddCheck(CLI::App& app, Session& session) {
   const auto options = std::make_shared<Options>();
   AddProgramOptions(*command, session.program);
   AddRunOptions(*command, session.program);
-  command->add_option("--seed", options->seed, "of the inputs");
-  command->add_option("--reference-work", options->reference_work,
-                      "multiply-adds that the reference may spend; larger problems are sampled");
+  command->add_option("--seed", options->seed, "of the inputs")->check(CLI::NonNegativeNumber);
+  command
+      ->add_option("--reference-work", options->reference_work,
+                   "multiply-adds that the reference may spend; larger problems are sampled")
+      ->check(CLI::NonNegativeNumber);
   command->add_flag("--json", options->json, "print JSON");
   SetExamples(*command,
               "  tl check gemm -p M=129 -p N=72 -p K=40 --backend cpu\n"

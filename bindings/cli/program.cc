@@ -82,9 +82,14 @@ void AddProgramOptions(CLI::App& app, Program& program) {
       ->type_name("NAME=VALUE")
       ->allow_extra_args(false);
   app.add_option("--target", program.target,
-                 "compile for this target (sm_90a, cpu, reference) or GPU (H100), present or not");
+                 "compile for this target (sm_90a, cpu, reference) or GPU (H100), present or not")
+      ->check([](const std::string& name) {
+        return name.empty() ? "a target such as sm_90a or cpu is expected, and the text is empty"
+                            : "";
+      });
   app.add_option("--shared-budget", program.shared_budget,
-                 "bytes of shared memory per block to stay within");
+                 "bytes of shared memory per block to stay within; 0: what the target has")
+      ->check(CLI::NonNegativeNumber);
 }
 
 void AddRunOptions(CLI::App& app, Program& program) {
@@ -130,10 +135,23 @@ void Resolve(Program& program) {
   }
 }
 
+// Throws if no backend knows the target, whoever is present. The text is no program: the library
+// looks for the target first, and compiles nothing.
+void CheckTarget(tl_context* context, const std::string& target) {
+  tl_compile_options options = Sized<tl_compile_options>();
+  options.source = "tl";
+  options.target = target.c_str();
+  tl_kernel* kernel = nullptr;
+  const tl_status status = tl_compile(context, &options, &kernel);
+  const Kernel owned(kernel);
+  if (status == TL_NOT_FOUND) throw LastFailure();
+}
+
 int32_t ChooseDevice(tl_context* context, const Program& program) {
   for (int32_t i = 0; i < DeviceCount(context); ++i) {
     if (Fits(DeviceInfo(context, i), program)) return i;
   }
+  if (!program.target.empty()) CheckTarget(context, program.target);
   std::string wanted;
   if (!program.backend.empty()) wanted += " of backend '" + program.backend + "'";
   if (!program.target.empty()) wanted += " with target '" + program.target + "'";

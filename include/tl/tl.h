@@ -11,8 +11,8 @@
  *  4. Every struct that crosses the border begins with `struct_size`, which the caller sets to
  *     sizeof the struct it was compiled with (TL_INIT(type) does), and `next`, reserved for
  *     extensions, NULL today. The library accepts smaller structs (missing members are 0) and
- *     larger ones whose unknown bytes are 0. In structs that the library fills, it writes at
- *     most struct_size bytes.
+ *     larger ones whose unknown bytes are 0. Members called `reserved` must be 0 in structs that
+ *     the library reads. In structs that it fills, it writes at most struct_size bytes.
  *  5. Strings are UTF-8 and, where a length is given too, need no terminator; length
  *     TL_ZERO_TERMINATED means "up to the NUL". Strings that the library returns live as long as
  *     the object they came from, those of tl_last_error() until the thread's next failing call.

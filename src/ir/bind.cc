@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "absl/algorithm/container.h"
+#include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/edit_distance.h"
@@ -137,13 +139,24 @@ const std::string* Binder::FindValue(std::string_view name) const {
 
 Status Binder::CheckUnusedValues() const {
   std::vector<std::string_view> known;
-  for (const syntax::Name& dim : program_.dims) known.push_back(dim.text);
-  for (const syntax::Param& param : program_.params) known.push_back(param.name.text);
+  const auto add = [&](std::string_view name) {
+    // A tune parameter may have several clauses, each for a class of targets.
+    if (!absl::c_linear_search(known, name)) known.push_back(name);
+  };
+  for (const syntax::Name& dim : program_.dims) add(dim.text);
+  for (const syntax::Param& param : program_.params) add(param.name.text);
   for (const syntax::Decl& decl : program_.decls) {
-    for (const syntax::TuneParam& param : decl.tune) known.push_back(param.name.text);
+    for (const syntax::TuneParam& param : decl.tune) add(param.name.text);
+  }
+  absl::flat_hash_map<std::string_view, std::string_view> given;
+  for (const auto& [name, value] : options_.values) {
+    const auto [first, is_new] = given.try_emplace(name, value);
+    if (is_new) continue;
+    return SemanticError({}, absl::StrCat("'", name, "' is given twice, as '", first->second,
+                                          "' and as '", value, "'; give it once"));
   }
   for (const auto& [name, value] : options_.values) {
-    if (std::find(known.begin(), known.end(), name) != known.end()) continue;
+    if (absl::c_linear_search(known, name)) continue;
     return SemanticError(
         {}, absl::StrCat("'", program_.name.text, "' has no parameter '", name, "'",
                          DidYouMean(name, known), "; it has ", absl::StrJoin(known, ", ")));

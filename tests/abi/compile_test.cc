@@ -48,7 +48,7 @@ TEST(Compile, Targets) {
   EXPECT_FAILS(Compile(options), TL_NOT_FOUND, "there is no device 99");
   options = border::SourceOptions(source, "reference");
   options.shared_budget = -1;
-  EXPECT_FAILS(Compile(options), TL_INVALID_ARGUMENT, "shared_budget is -1");
+  EXPECT_FAILS(Compile(options), TL_INVALID_ARGUMENT, "shared_budget is -1; it is a number of");
 }
 
 TEST(Compile, Parameters) {
@@ -70,6 +70,10 @@ TEST(Compile, Parameters) {
   EXPECT_FAILS(with("M", "99999999999999999999"), TL_INVALID_ARGUMENT, "of 'M'");
   EXPECT_FAILS(with("M", ""), TL_INVALID_ARGUMENT, "the value '' of 'M'");
   EXPECT_GT(border::LastInfo().line, 0);
+  const tl_param twice[] = {{"M", "1"}, {"N", "2"}, {"M", "3"}};
+  options.params = twice;
+  options.num_params = 3;
+  EXPECT_FAILS(Compile(options), TL_INVALID_ARGUMENT, "'M' is given twice, as '1' and as '3'");
 }
 
 TEST(Compile, ErrorsHavePlaces) {

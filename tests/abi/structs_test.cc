@@ -60,6 +60,34 @@ TEST(Structs, ReadWithTheCallersSize) {
                "tl_context_options.next must be NULL");
 }
 
+TEST(Structs, ReservedMembersAreZero) {
+  tl_context* context = MemoryContext();
+  tl_context* made = nullptr;
+  tl_kernel* kernel = nullptr;
+  tl_context_options options = Sized<tl_context_options>();
+  options.reserved = 1;
+  EXPECT_FAILS(tl_context_create(&options, &made), TL_INVALID_ARGUMENT,
+               "tl_context_options.reserved is 1; it must be 0");
+  options = Sized<tl_context_options>();
+  options.reserved2 = 7;
+  EXPECT_FAILS(tl_context_create(&options, &made), TL_INVALID_ARGUMENT,
+               "tl_context_options.reserved2 is 7");
+  const std::string program = border::AddProgram(1);
+  tl_compile_options compile = border::SourceOptions(program, "reference");
+  compile.reserved = 2;
+  EXPECT_FAILS(tl_compile(context, &compile, &kernel), TL_INVALID_ARGUMENT,
+               "tl_compile_options.reserved is 2");
+  compile = border::SourceOptions(program, "reference");
+  compile.reserved2 = 3;
+  EXPECT_FAILS(tl_compile(context, &compile, &kernel), TL_INVALID_ARGUMENT,
+               "tl_compile_options.reserved2 is 3");
+  const border::Kernel owned = border::CompileFor(context, program, "reference");
+  tl_check_options check = Sized<tl_check_options>();
+  check.reserved = 4;
+  EXPECT_FAILS(tl_check(owned.get(), &check, nullptr), TL_INVALID_ARGUMENT,
+               "tl_check_options.reserved is 4");
+}
+
 TEST(Structs, WrittenWithTheCallersSize) {
   tl_device_info info{};
   for (uint32_t size : {0u, 15u, 4097u, 0xffffffffu}) {

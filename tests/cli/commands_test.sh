@@ -59,6 +59,11 @@ expect 2 'NAME=VALUE' check gemm -p M
 expect 2 'given twice' check gemm -p M=1 -p M=2
 expect 2 'from 0 up' check gemm --dim M=-1
 expect 2 'its dynamic dims are N' check vector_add --dim Q=1 --backend reference
+expect 2 'a target such as sm_90a or cpu is expected, and the text is empty' compile good.tl --target ''
+expect 2 'seed.*-1' check good.tl --seed -1
+expect 2 'seed.*-1' bench good.tl --seed -1
+expect 2 'reference-work.*-1' check good.tl --reference-work -1
+expect 2 'shared-budget.*-1' compile good.tl --shared-budget -1
 expect 2 'neither a readable file nor a family' check missing.tl
 expect 2 'neither a readable file nor a family' check .
 expect 2 'has no ptx' compile good.tl --target reference --emit ptx
@@ -70,8 +75,20 @@ expect 3 '^bad.tl:6:7$' compile bad.tl --target reference
 expect 3 "no parameter 'q'" compile gemm -p q=1
 expect 3 "'x' is no dtype" compile gemm -p t=x
 expect 3 'UNAVAILABLE' check gemm --backend hip
+expect 3 "NOT_FOUND: there is no target or GPU 'sm_91'; there are .*sm_90a" check gemm --target sm_91
 [ "$("$TL" compile bad.tl --target reference 2>&1 | tail -n 1)" = $'    | \t     ^~~~' ] ||
   { failures=$((failures + 1)); echo 'the mark is not below the name:'; cat out; }
+
+# A line of the program is shown so that a terminal can show it, and the mark stays where it belongs.
+shows() {
+  printf "$1" >bytes.tl
+  "$TL" compile bytes.tl --target reference 2>&1 | tail -n 2 >out
+  [ "$(cat out)" = "$2"$'\n'"$3" ] || { failures=$((failures + 1)); echo "not as expected:"; cat -v out; }
+}
+shows 'tl 1.0\nkernel k() { } a\0b\n' '  2 | kernel k() { } a\x00b' '    |                 ^~~~'
+shows 'tl 1.0 # \xc3\xa4 \xff \033[31m\n' $'  1 | tl 1.0 # \xc3\xa4 \\xFF \\x1B[31m' '    |            ^~~~'
+shows 'tl 1.0\nkernel k() { launch { clear x } } # \xe2\x82\xac \033[31m\n' \
+  $'  2 | kernel k() { launch { clear x } } # \xe2\x82\xac \\x1B[31m' '    |                             ^'
 
 # Texts and files.
 expect 0 'kernel twice' compile good.tl --target reference --emit ir

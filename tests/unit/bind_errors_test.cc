@@ -41,6 +41,12 @@ TEST(BindErrors, Signature) {
   ExpectErrors(
       {
           {"() { launch { } }", "'k' has no parameter 'x'; it has ", {{"x", "1"}}},
+          {"(M: dim) { launch { } }",
+           "'M' is given twice, as '1' and as '2'",
+           {{"M", "1"}, {"M", "2"}}},
+          {"(M: dim) { tune b in {1, 2} tune b in {4} for cpu tune c in {1} launch { } }",
+           "'k' has no parameter 'x'; it has M, b, c",
+           {{"x", "1"}}},
           {"(M: dim; rows: int = 1) { launch { } }",
            "'k' has no parameter 'row'; did you mean 'rows'?; it has M, rows",
            {{"row", "1"}}},
