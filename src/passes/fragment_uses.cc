@@ -147,11 +147,6 @@ class Collector {
         Leave(x->buffer, "a loop over more dims than it has writes it");
       }
     });
-    if (ReplicasWouldDiffer(p)) {
-      VisitTileAccesses(m_, p.body, [&](BufferId id, const std::vector<ExprRef>&) {
-        Leave(id, "a loop that reads and changes one tile in memory");
-      });
-    }
     FragmentUses::Loop loop = UsesOf(m_, p);
     // A tile indexed in two ways would have to lie in two ways.
     for (size_t i = 0; i < loop.tiles.size(); ++i) {
@@ -162,29 +157,6 @@ class Collector {
       }
     }
     out_.loops.push_back(std::move(loop));
-  }
-
-  // Several threads may hold one element, and one of them changes memory. What the others read
-  // there would be old or new: in a loop that writes fragments too, they would end up with
-  // different values.
-  bool ReplicasWouldDiffer(const Parallel& p) const {
-    absl::flat_hash_set<BufferId> read, written;
-    bool writes_fragment = false;
-    VisitStmts(p.body, [&](const StmtRef& s) {
-      VisitStmtExprs(*s, [&](const ExprRef& root) {
-        VisitExpr(root, [&](const ExprRef& e) {
-          if (const Load* load = As<Load>(e)) read.insert(load->buffer);
-        });
-      });
-      if (const Store* x = As<Store>(s)) {
-        const Scope scope = m_.buffer(x->buffer).scope;
-        writes_fragment = writes_fragment || scope == Scope::kFragment;
-        if (scope == Scope::kGlobal || scope == Scope::kShared) written.insert(x->buffer);
-      }
-      if (const AtomicElement* x = As<AtomicElement>(s)) written.insert(x->buffer);
-    });
-    return writes_fragment && std::any_of(written.begin(), written.end(),
-                                          [&](BufferId b) { return read.contains(b); });
   }
 
   void AddCopy(const Copy& copy) {
@@ -242,6 +214,32 @@ FragmentUses::Loop UsesOf(const Module& module, const Parallel& parallel) {
     }
   });
   return loop;
+}
+
+bool WritesRegisters(const Module& module, const Block& body) {
+  bool writes = false;
+  VisitStmts(body, [&](const StmtRef& s) {
+    const Store* store = As<Store>(s);
+    writes = writes || (store && module.buffer(store->buffer).layout);
+  });
+  return writes;
+}
+
+bool ReadsWhatItChanges(const Module& module, const Block& body) {
+  const auto in_memory = [&](BufferId id) {
+    const Buffer& b = module.buffer(id);
+    return b.scope != Scope::kLocal && !b.layout;
+  };
+  absl::flat_hash_set<BufferId> read, changed;
+  VisitAllExprs(body, [&](const ExprRef& e) {
+    const Load* load = As<Load>(e);
+    if (load && in_memory(load->buffer)) read.insert(load->buffer);
+  });
+  VisitStmts(body, [&](const StmtRef& s) {
+    if (const Store* x = As<Store>(s); x && in_memory(x->buffer)) changed.insert(x->buffer);
+    if (const AtomicElement* x = As<AtomicElement>(s)) changed.insert(x->buffer);
+  });
+  return std::any_of(changed.begin(), changed.end(), [&](BufferId b) { return read.contains(b); });
 }
 
 }  // namespace tl

@@ -52,6 +52,11 @@ FragmentUses CollectUses(const Module& module, const Block& body);
 // The fragments of one `parallel` that are indexed by its variables, each in one way.
 FragmentUses::Loop UsesOf(const Module& module, const Parallel& parallel);
 
+// Of the body of a `parallel`, once fragments have layouts: does it store into a fragment that lies
+// in registers; does it load from a tensor or a tile in memory that it changes too?
+bool WritesRegisters(const Module& module, const Block& body);
+bool ReadsWhatItChanges(const Module& module, const Block& body);
+
 }  // namespace tl
 
 #endif  // TILEJIT_PASSES_FRAGMENT_USES_H_

@@ -243,6 +243,15 @@ class Converter : public StmtMapper {
           BlockedLayout(p.extents, 4, warps_, target_.warp_size));
     }
     Substitution renamed;
+    if (ReplicasWouldDiffer(p.body, *out.layout)) {
+      out.layout = nullptr;
+      for (const auto& [id, dims] : loop.tiles) {
+        if (!LayoutOf(id)) continue;
+        renamed.tiles[id] = {Temporary(id, nullptr, true, Writes(p.body, id)), {}};
+      }
+      out.body = Renamed(out.body, renamed);
+      return out;
+    }
     for (const auto& [id, dims] : loop.tiles) {
       if (!LayoutOf(id)) continue;
       FragmentLayout needed = Restrict(*out.layout, dims);
@@ -251,6 +260,12 @@ class Converter : public StmtMapper {
     }
     if (!renamed.tiles.empty()) out.body = Renamed(out.body, renamed);
     return out;
+  }
+
+  // Several threads hold one element, all of them keep it up to date, and one changes memory: what
+  // the others read there would be old or new.
+  bool ReplicasWouldDiffer(const Block& body, const FragmentLayout& layout) const {
+    return WritesRegisters(m_, body) && ReadsWhatItChanges(m_, body) && layout.IsReplicated();
   }
 
   bool Writes(const Block& body, BufferId id) const {

@@ -1,5 +1,6 @@
 // Parallel loops and the statements on single elements in them.
 #include "ir/visit.h"
+#include "passes/fragment_uses.h"
 #include "passes/lowering.h"
 
 namespace tl {
@@ -78,7 +79,10 @@ void LowerElementStmt(Lowering& l, const StmtRef& s) {
 
 void LowerParallel(Lowering& l, const Parallel& parallel) {
   const auto body = [&] { LowerElementBlock(l, parallel.body); };
-  if (parallel.layout) return l.ForEachMapped(*parallel.layout, parallel.vars, body);
+  if (parallel.layout) {
+    const bool all_holders = WritesRegisters(l.module(), parallel.body);
+    return l.ForEachMapped(*parallel.layout, parallel.vars, all_holders, body);
+  }
   l.ForEachVar(parallel.vars, parallel.extents, body);
 }
 

@@ -160,9 +160,10 @@ class Lowering {
   // Slot of the projection of `layout` to the dims `kept` that holds what `slot` holds.
   static ExprRef SlotOf(const FragmentLayout& layout, const std::vector<int>& kept,
                         const ExprRef& slot);
-  // A `parallel` dealt out by `layout`: fragments indexed by `vars` are found in registers, and
-  // only one of several threads with the same element changes memory.
-  void ForEachMapped(const FragmentLayout& layout, const std::vector<VarId>& vars,
+  // A `parallel` dealt out by `layout`: fragments indexed by `vars` are found in registers. Of
+  // several threads with the same element all run the body, but only one changes memory; where they
+  // need not all run (`all_holders`: it writes their registers), only that one does.
+  void ForEachMapped(const FragmentLayout& layout, const std::vector<VarId>& vars, bool all_holders,
                      absl::FunctionRef<void()> body);
   // What changes memory, in such a loop.
   void EmitOnce(absl::FunctionRef<void()> body);

@@ -139,16 +139,18 @@ ExprRef Lowering::SlotOf(const FragmentLayout& layout, const std::vector<int>& k
 }
 
 void Lowering::ForEachMapped(const FragmentLayout& layout, const std::vector<VarId>& vars,
-                             absl::FunctionRef<void()> body) {
-  const ExprRef owner = IsOwner(layout);
-  ForEachElement(layout, 1, [&](const Element& e) {
-    for (size_t d = 0; d < vars.size(); ++d) {
-      intervals_.Set(vars[d], {0, layout.extents()[d] - 1});
-      Emit(Let{vars[d], e.at[d]});
-    }
-    mapped_ = {&layout, vars, e.slot, owner};
-    EmitIf(e.real, body);
-    mapped_ = {};
+                             bool all_holders, absl::FunctionRef<void()> body) {
+  const ExprRef owner = IsOwner(layout), always = MakeBool(true);
+  EmitIf(all_holders ? always : owner, [&] {
+    ForEachElement(layout, 1, [&](const Element& e) {
+      for (size_t d = 0; d < vars.size(); ++d) {
+        intervals_.Set(vars[d], {0, layout.extents()[d] - 1});
+        Emit(Let{vars[d], e.at[d]});
+      }
+      mapped_ = {&layout, vars, e.slot, all_holders ? owner : always};
+      EmitIf(e.real, body);
+      mapped_ = {};
+    });
   });
 }
 
