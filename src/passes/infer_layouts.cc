@@ -46,6 +46,11 @@ using LayoutRef = std::shared_ptr<const FragmentLayout>;
 // More than this in one thread's registers would spill.
 constexpr int64_t kMaxRegisterBytes = 640;
 
+// May threads hold elements of so many bytes by `layout`?
+bool FitsRegisters(const FragmentLayout& layout, int64_t bytes) {
+  return layout.IsSeparable() && layout.slots() * bytes <= kMaxRegisterBytes;
+}
+
 FragmentLayout LayoutOfC(const Target& target, const Gemm& g) {
   const int64_t m = g.c.extents[0], n = g.c.extents[1];
   if (g.atom == kNoAtom) return PlainC(m, n, g.warp_rows, g.warp_cols);
@@ -128,7 +133,7 @@ class Assignment {
       if (Find(other) != Find(f)) continue;
       widest = std::max(widest, static_cast<int64_t>(SizeOf(m_.buffer(other).dtype)));
     }
-    const bool fits = layout.IsSeparable() && layout.slots() * widest <= kMaxRegisterBytes;
+    const bool fits = FitsRegisters(layout, widest);
     layouts_.try_emplace(
         Find(f), fits ? std::make_shared<const FragmentLayout>(std::move(layout)) : nullptr);
   }
@@ -230,36 +235,45 @@ class Converter : public StmtMapper {
   Parallel Converted(const Parallel& p) {
     Parallel out = p;
     const FragmentUses::Loop loop = UsesOf(m_, p);
-    for (const auto& [id, dims] : loop.tiles) {
-      if (LayoutOf(id) && dims.size() == p.extents.size() && !out.layout) {
-        out.layout = m_.buffer(id).layout;
-      }
-    }
     const bool any = std::any_of(loop.tiles.begin(), loop.tiles.end(),
                                  [&](const auto& tile) { return LayoutOf(tile.first); });
     if (!any) return out;
-    if (!out.layout) {
-      out.layout = std::make_shared<const FragmentLayout>(
-          BlockedLayout(p.extents, 4, warps_, target_.warp_size));
+    out.layout = LayoutOf(loop);
+    if (!FitsRegisters(loop, *out.layout) || ReplicasWouldDiffer(p.body, *out.layout)) {
+      out.layout = nullptr;
     }
     Substitution renamed;
-    if (ReplicasWouldDiffer(p.body, *out.layout)) {
-      out.layout = nullptr;
-      for (const auto& [id, dims] : loop.tiles) {
-        if (!LayoutOf(id)) continue;
-        renamed.tiles[id] = {Temporary(id, nullptr, true, Writes(p.body, id)), {}};
-      }
-      out.body = Renamed(out.body, renamed);
-      return out;
-    }
     for (const auto& [id, dims] : loop.tiles) {
       if (!LayoutOf(id)) continue;
-      FragmentLayout needed = Restrict(*out.layout, dims);
-      if (needed == *LayoutOf(id)) continue;
-      renamed.tiles[id] = {Converted(id, std::move(needed), true, Writes(p.body, id)), {}};
+      LayoutRef needed;  // null: in shared memory
+      if (out.layout) {
+        needed = std::make_shared<const FragmentLayout>(Restrict(*out.layout, dims));
+        if (*needed == *LayoutOf(id)) continue;
+      }
+      renamed.tiles[id] = {Temporary(id, std::move(needed), true, Writes(p.body, id)), {}};
     }
     if (!renamed.tiles.empty()) out.body = Renamed(out.body, renamed);
     return out;
+  }
+
+  // Who runs which iterations: whoever holds the elements of a fragment that has one for each.
+  LayoutRef LayoutOf(const FragmentUses::Loop& loop) const {
+    for (const auto& [id, dims] : loop.tiles) {
+      if (LayoutOf(id) && dims.size() == loop.extents.size()) return m_.buffer(id).layout;
+    }
+    return std::make_shared<const FragmentLayout>(
+        BlockedLayout(loop.extents, 4, warps_, target_.warp_size));
+  }
+
+  // A thread's iterations are unrolled, so there are at most as many as a fragment may have slots
+  // (of one byte); and the fragments of fewer dims than the loop must fit as it needs them.
+  bool FitsRegisters(const FragmentUses::Loop& loop, const FragmentLayout& layout) const {
+    return tl::FitsRegisters(layout, 1) &&
+           std::all_of(loop.tiles.begin(), loop.tiles.end(), [&](const auto& tile) {
+             const auto& [id, dims] = tile;
+             const auto bytes = static_cast<int64_t>(SizeOf(m_.buffer(id).dtype));
+             return !LayoutOf(id) || tl::FitsRegisters(Restrict(layout, dims), bytes);
+           });
   }
 
   // Several threads hold one element, all of them keep it up to date, and one changes memory: what

@@ -83,6 +83,11 @@ class Varying {
  public:
   Varying(const Module& module, const Launch& launch)
       : module_(module), vars_{launch.thread, launch.group, launch.group_thread} {
+    VisitStmts(launch.body, [&](const StmtRef& s) {
+      VisitAccesses(*s, [&](BufferId id, const ExprRef&, bool write) {
+        if (write && module_.buffer(id).scope == Scope::kGlobal) written_.insert(id);
+      });
+    });
     for (size_t before = 0; before != size();) {
       before = size();
       Walk(launch.body, false);
@@ -93,7 +98,8 @@ class Varying {
     return AnyNode(e, [&](const ExprRef& node) {
       if (const VarRef* ref = As<VarRef>(node)) return vars_.contains(ref->var);
       const Load* load = As<Load>(node);
-      return load && (module_.buffer(load->buffer).layout || arrays_.contains(load->buffer));
+      return load && (module_.buffer(load->buffer).layout || arrays_.contains(load->buffer) ||
+                      written_.contains(load->buffer));
     });
   }
 
@@ -124,6 +130,7 @@ class Varying {
   const Module& module_;
   absl::flat_hash_set<VarId> vars_;
   Buffers arrays_;
+  Buffers written_;  // tensors: other blocks may write between two threads' loads
 };
 
 // Local arrays are each thread's own. Slots of a channel are handed over by acquire and release.

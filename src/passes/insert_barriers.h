@@ -6,7 +6,9 @@
 // what their body leaves behind is compared with what it does up to its first barrier.
 //
 // A barrier stands only where all threads of the team come by: loops over threads or slots, and
-// conditions that differ between threads, are taken as a whole.
+// conditions that differ between threads, are taken as a whole. So is a condition that reads a
+// tensor which the launch writes, since other blocks may write between two threads' reads;
+// lower_tiles leaves none (Lowering::Lowered).
 //
 // Rings (Buffer::ring). In the innermost loop that both fills and reads a ring, the plan of the
 // loop orders these accesses by waits and barriers of its own (pipeline_plan.h), and none is added

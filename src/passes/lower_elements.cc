@@ -78,7 +78,7 @@ void LowerElementStmt(Lowering& l, const StmtRef& s) {
 }
 
 void LowerParallel(Lowering& l, const Parallel& parallel) {
-  const auto body = [&] { LowerElementBlock(l, parallel.body); };
+  const auto body = [&] { l.Apart([&] { LowerElementBlock(l, parallel.body); }); };
   if (parallel.layout) {
     const bool all_holders = WritesRegisters(l.module(), parallel.body);
     return l.ForEachMapped(*parallel.layout, parallel.vars, all_holders, body);

@@ -143,7 +143,7 @@ class LaunchLowering {
     if (As<Barrier>(s) || As<AsyncCommit>(s) || As<AsyncWait>(s)) return l_.Emit(s);
     if (As<Finish>(s)) return;  // a reducer of this path is complete at all times
     if (ChangesMemory(s) && l_.cooperative()) {
-      Block body = l_.Capture([&] { LowerElementStmt(l_, s); });
+      Block body = l_.Capture([&] { l_.Apart([&] { LowerElementStmt(l_, s); }); });
       return l_.Emit(OnFirstThread{l_.team(), std::move(body)});
     }
     LowerElementStmt(l_, s);  // Let, Assign, stores to local arrays: every thread for itself

@@ -65,12 +65,32 @@ std::vector<int64_t> Without(const std::vector<int64_t>& extents, int dim) {
   return out;
 }
 
+namespace {
+
+absl::flat_hash_set<BufferId> WrittenTensors(const Module& m, const Block& body) {
+  absl::flat_hash_set<BufferId> written;
+  const auto add = [&](BufferId id) {
+    if (m.buffer(id).scope == Scope::kGlobal) written.insert(id);
+  };
+  VisitStmts(body, [&](const StmtRef& s) {
+    VisitRegions(*s, [&](const Region& r, bool write) {
+      if (write) add(r.buffer);
+    });
+    if (const Store* x = As<Store>(s)) add(x->buffer);
+    if (const AtomicElement* x = As<AtomicElement>(s)) add(x->buffer);
+  });
+  return written;
+}
+
+}  // namespace
+
 Lowering::Lowering(Module& module, const Target& target, const Launch& launch, bool may_stage)
     : m_(module),
       target_(target),
       launch_(launch),
       cooperative_(target.simt || (target.channels && launch.groups > 1)),
-      may_stage_(may_stage) {}
+      may_stage_(may_stage),
+      written_(WrittenTensors(module, launch.body)) {}
 
 int64_t Lowering::team_size() const {
   const int64_t per_group = launch_.threads > 0 ? launch_.threads : target_.default_threads;
@@ -226,12 +246,33 @@ BufferId Lowering::Scratch(std::string_view name, DType dtype, std::vector<int64
 }
 
 ExprRef Lowering::Lowered(const ExprRef& e) {
-  return RewriteExpr(e, [&](const ExprRef& node) -> ExprRef {
+  const ExprRef value = RewriteExpr(e, [&](const ExprRef& node) -> ExprRef {
     const Load* load = As<Load>(node);
     if (!load) return nullptr;
     return MakeLoad(load->buffer, buffer(load->buffer).dtype, {Offset(load->buffer, load->index)},
                     node->span);
   });
+  return cooperative_ && !apart_ && MayDiffer(value) ? ByOneThread(value) : value;
+}
+
+void Lowering::Apart(absl::FunctionRef<void()> body) {
+  const bool outer = std::exchange(apart_, true);
+  body();
+  apart_ = outer;
+}
+
+bool Lowering::MayDiffer(const ExprRef& value) const {
+  return AnyNode(value, [&](const ExprRef& node) {
+    const Load* load = As<Load>(node);
+    return load && written_.contains(load->buffer);
+  });
+}
+
+ExprRef Lowering::ByOneThread(const ExprRef& value) {
+  const BufferId cell = Scratch("agreed", WideDType(value->type), {1});
+  Block body = Capture([&] { StoreAt(cell, {MakeInt(0)}, value); });
+  Emit(OnFirstThread{team(), std::move(body)});
+  return Named("agreed", LoadAt(cell, {MakeInt(0)}));
 }
 
 Region Lowering::Prepared(const Region& r) {

@@ -191,8 +191,11 @@ class Lowering {
 
   // ---- Expressions and addresses
 
-  // Level Tile to level Thread: indices become flat offsets.
+  // Level Tile to level Thread: indices become flat offsets. Where all threads of the team need the
+  // value, and might find different ones (see ByOneThread), it is that of the first.
   ExprRef Lowered(const ExprRef& e);
+  // What `body` lowers is evaluated by each thread for itself.
+  void Apart(absl::FunctionRef<void()> body);
   // Offsets lowered and fixed: evaluated once, before the operation changes anything.
   Region Prepared(const Region& r);
   ExprRef Offset(BufferId buffer, const Coords& index) const;
@@ -222,6 +225,11 @@ class Lowering {
   };
   bool IsDecoded(const Buffer& b, const Coords& index) const;
   ExprRef NewLet(std::string_view name, ExprRef value);
+  // Other blocks may write between two threads' loads from a tensor that the launch writes. A value
+  // that steers the team (a condition, a bound) is then loaded by its first thread, which tells the
+  // others.
+  bool MayDiffer(const ExprRef& value) const;
+  ExprRef ByOneThread(const ExprRef& value);
   ExprRef SlotOfIndex(BufferId tile, const Coords& index) const;
 
   Module& m_;
@@ -236,6 +244,8 @@ class Lowering {
   Decode decode_;
   Intervals intervals_;
   absl::flat_hash_set<BufferId> private_;
+  absl::flat_hash_set<BufferId> written_;  // tensors that the launch writes
+  bool apart_ = false;                     // each thread for itself
 
   std::function<void()> deferred_;
   Block at_start_;

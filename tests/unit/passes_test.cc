@@ -272,6 +272,41 @@ TEST(InsertBarriers, NoneBetweenStatementsThatShareNothing) {
   EXPECT_EQ(Count<Barrier>(lowered->launches[0].body), 2) << ToText(*lowered);
 }
 
+// Of a tensor that the launch writes each thread might read something else, and some would miss the
+// barriers behind the condition: one thread reads for all. Others are read by every thread.
+TEST(InsertBarriers, BlocksAgreeOnWhatOtherBlocksMayWrite) {
+  const auto lower = [](std::string_view steered_by) {
+    const Module m = BindText(
+        absl::StrCat(R"(launch m in N {
+      x = alloc_shared<f32>[32]
+      copy X[m, 0:] -> x
+      v = )",
+                     steered_by, R"([m, 0]
+      if v > 0 { parallel i in 32 { if i < 16 { x[i] = x[31 - i] } } }
+      for q in i32()",
+                     steered_by, R"([m, 1]) { parallel i in 32 { if i < 16 { x[i + 16] = x[i] } } }
+      copy x -> Y[m, 0:]
+    })"),
+        "in X: tensor<f32>[N, N] inout Y: tensor<f32>[N, N]");
+    StatusOr<Module> lowered = Lower(m, Flat());
+    EXPECT_TRUE(lowered.ok()) << lowered.status();
+    return *std::move(lowered);
+  };
+  const Module own = lower("Y"), input = lower("X");
+  EXPECT_EQ(Count<OnFirstThread>(own.launches[0].body), 2) << ToText(own);
+  EXPECT_EQ(Count<OnFirstThread>(input.launches[0].body), 0) << ToText(input);
+  // Where all threads evaluate something, it reads no such tensor.
+  for (const StmtRef& s : own.launches[0].body) {
+    if (As<OnFirstThread>(s)) continue;
+    VisitStmtExprs(*s, [&](const ExprRef& e) {
+      EXPECT_FALSE(AnyNode(e, [&](const ExprRef& node) {
+        const Load* load = As<Load>(node);
+        return load && own.buffer(load->buffer).name == "Y";
+      })) << ToText(own);
+    });
+  }
+}
+
 // ---- Split and lag as trees
 
 TEST(ExpandSplit, GridGetsOneMoreAxis) {
