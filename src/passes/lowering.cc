@@ -4,12 +4,39 @@
 #include <string>
 
 #include "absl/algorithm/container.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "ir/address.h"
 #include "ir/visit.h"
 #include "passes/notes.h"
 
 namespace tl {
+namespace {
+
+// Is `term` one of those that `e` joins by `and`?
+bool HasTerm(const ExprRef& e, const ExprRef& term) {
+  const Binary* both = As<Binary>(e);
+  if (both && both->op == BinaryOp::kAnd)
+    return HasTerm(both->lhs, term) || HasTerm(both->rhs, term);
+  return Equal(e, term);
+}
+
+absl::flat_hash_set<BufferId> WrittenTensors(const Module& m, const Block& body) {
+  absl::flat_hash_set<BufferId> written;
+  const auto add = [&](BufferId id) {
+    if (m.buffer(id).scope == Scope::kGlobal) written.insert(id);
+  };
+  VisitStmts(body, [&](const StmtRef& s) {
+    VisitRegions(*s, [&](const Region& r, bool write) {
+      if (write) add(r.buffer);
+    });
+    if (const Store* x = As<Store>(s)) add(x->buffer);
+    if (const AtomicElement* x = As<AtomicElement>(s)) add(x->buffer);
+  });
+  return written;
+}
+
+}  // namespace
 
 ExprRef Add(ExprRef a, ExprRef b) { return MakeBinary(BinaryOp::kAdd, std::move(a), std::move(b)); }
 ExprRef Sub(ExprRef a, ExprRef b) { return MakeBinary(BinaryOp::kSub, std::move(a), std::move(b)); }
@@ -19,7 +46,10 @@ ExprRef Mod(ExprRef a, int64_t b) { return MakeBinary(BinaryOp::kMod, std::move(
 ExprRef Min(ExprRef a, ExprRef b) { return MakeBinary(BinaryOp::kMin, std::move(a), std::move(b)); }
 ExprRef Max(ExprRef a, ExprRef b) { return MakeBinary(BinaryOp::kMax, std::move(a), std::move(b)); }
 ExprRef Less(ExprRef a, ExprRef b) { return MakeBinary(BinaryOp::kLt, std::move(a), std::move(b)); }
-ExprRef And(ExprRef a, ExprRef b) { return MakeBinary(BinaryOp::kAnd, std::move(a), std::move(b)); }
+ExprRef And(ExprRef a, ExprRef b) {
+  if (HasTerm(a, b)) return a;
+  return MakeBinary(BinaryOp::kAnd, std::move(a), std::move(b));
+}
 
 ExprRef Zero(ScalarType type) {
   if (type == ScalarType::kBool) return MakeBool(false);
@@ -64,25 +94,6 @@ std::vector<int64_t> Without(const std::vector<int64_t>& extents, int dim) {
   out.erase(out.begin() + dim);
   return out;
 }
-
-namespace {
-
-absl::flat_hash_set<BufferId> WrittenTensors(const Module& m, const Block& body) {
-  absl::flat_hash_set<BufferId> written;
-  const auto add = [&](BufferId id) {
-    if (m.buffer(id).scope == Scope::kGlobal) written.insert(id);
-  };
-  VisitStmts(body, [&](const StmtRef& s) {
-    VisitRegions(*s, [&](const Region& r, bool write) {
-      if (write) add(r.buffer);
-    });
-    if (const Store* x = As<Store>(s)) add(x->buffer);
-    if (const AtomicElement* x = As<AtomicElement>(s)) add(x->buffer);
-  });
-  return written;
-}
-
-}  // namespace
 
 Lowering::Lowering(Module& module, const Target& target, const Launch& launch, bool may_stage)
     : m_(module),

@@ -80,6 +80,11 @@ class DeadCode {
       copy.body = Run(loop->body);
       if (copy.body.empty()) return nullptr;
       out = MakeStmt(std::move(copy), s->span, s->id);
+    } else if (const SlotFor* loop = As<SlotFor>(s)) {
+      SlotFor copy = *loop;
+      copy.body = Run(loop->body);
+      if (copy.body.empty()) return nullptr;
+      out = MakeStmt(std::move(copy), s->span, s->id);
     } else if (const OnFirstThread* first = As<OnFirstThread>(s)) {
       out = MakeStmt(OnFirstThread{first->team, Run(first->body)}, s->span, s->id);
     } else {

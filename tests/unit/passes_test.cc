@@ -358,6 +358,23 @@ TEST(Simplify, DropsWhatNothingReads) {
   EXPECT_EQ(Count<If>(m.launches[0].body), 0) << ToText(m);
 }
 
+TEST(Simplify, DropsWhatNothingReadsInUnrolledLoops) {
+  Module m = BindText("launch m in 1 { parallel i in 1 { Y[0, i] = 0.0 } }");
+  const auto var = [&](VarRole role) { return m.AddVar("v", ScalarType::kInt, role); };
+  const VarId s = var(VarRole::kLoop), used = var(VarRole::kLet), unused = var(VarRole::kLet);
+  const ExprRef slot = MakeVar(s, ScalarType::kInt);
+  const auto plus = [&](int64_t n) { return MakeBinary(BinaryOp::kAdd, slot, MakeInt(n)); };
+  const ExprRef at = MakeVar(used, ScalarType::kInt);
+  const Store store{m.operands[1], {at}, StoreOp::kSet, MakeFloat(0, ScalarType::kF32)};
+  const StmtRef dead = MakeStmt(Let{unused, plus(2)});
+  m.launches[0].body = {
+      MakeStmt(SlotFor{s, 4, {MakeStmt(Let{used, plus(1)}), dead, MakeStmt(store)}}),
+      MakeStmt(SlotFor{s, 4, {dead}})};
+  ASSERT_TRUE(Simplify(m, Flat()).ok());
+  EXPECT_EQ(Count<SlotFor>(m.launches[0].body), 1) << ToText(m);
+  EXPECT_EQ(Count<Let>(m.launches[0].body), 1) << ToText(m);
+}
+
 // ---- Intervals
 
 TEST(Intervals, OfIndexArithmetic) {
