@@ -8,6 +8,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/int_math.h"
 #include "ir/visit.h"
 
 namespace tl {
@@ -174,23 +175,33 @@ std::string Describe(const Buffer& b) {
                       b.stored_bytes());
 }
 
+// `limit`: the target's, or a smaller one that the caller has set.
 Status TooLarge(const Module& module, const Launch& launch, const Target& target, int64_t limit,
                 std::vector<Liveness::Tile> tiles) {
   std::stable_sort(tiles.begin(), tiles.end(), [&](const auto& a, const auto& b) {
     return module.buffer(a.buffer).stored_bytes() > module.buffer(b.buffer).stored_bytes();
   });
   constexpr size_t kMost = 12;
+  constexpr int64_t kLargestFactor = 64;
   std::vector<std::string> list;
   for (size_t i = 0; i < std::min(kMost, tiles.size()); ++i) {
     list.push_back(Describe(module.buffer(tiles[i].buffer)));
   }
   if (tiles.size() > kMost) list.push_back(absl::StrCat(tiles.size() - kMost, " smaller"));
+  const bool budget = limit != target.max_shared_bytes;
+  const std::string allowed = budget ? absl::StrCat("the budget given is ", limit)
+                                     : absl::StrCat(target.name, " has ", limit);
+  // Tiles of a few elements are no cure.
+  const int64_t factor = CeilDiv(launch.arena_bytes, limit);
+  const std::string cure =
+      budget && factor > kLargestFactor
+          ? absl::StrCat("Give a budget of at least ", launch.arena_bytes, ", or none")
+          : absl::StrCat("Make tile extents or stages smaller by a factor of ", factor,
+                         budget ? ", or the budget larger" : "");
   return LimitError(
       launch.span,
       absl::StrCat("the tiles of one block take ", launch.arena_bytes, " bytes of on-chip memory, ",
-                   target.name, " has ", limit, " per block; in bytes: ", absl::StrJoin(list, "; "),
-                   ". Make tile extents or stages smaller by a factor of ",
-                   (launch.arena_bytes + limit - 1) / limit));
+                   allowed, " per block; in bytes: ", absl::StrJoin(list, "; "), ". ", cure));
 }
 
 }  // namespace

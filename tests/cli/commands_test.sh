@@ -76,6 +76,9 @@ expect 3 "no parameter 'q'" compile gemm -p q=1
 expect 3 "'x' is no dtype" compile gemm -p t=x
 expect 3 'UNAVAILABLE' check gemm --backend hip
 expect 3 "NOT_FOUND: there is no target or GPU 'sm_91'; there are .*sm_90a" check gemm --target sm_91
+expect 3 'the budget given is 1 per block.* Give a budget of at least [0-9]+, or none' \
+  compile gemm --target sm_80 --shared-budget 1
+expect 3 'factor of 2, or the budget larger' compile gemm --target sm_80 --shared-budget 20000
 [ "$("$TL" compile bad.tl --target reference 2>&1 | tail -n 1)" = $'    | \t     ^~~~' ] ||
   { failures=$((failures + 1)); echo 'the mark is not below the name:'; cat out; }
 
