@@ -41,6 +41,10 @@ void Lowering::NameThread() {
 
 ExprRef Lowering::Pinned(std::string_view name, ExprRef value) {
   if (As<IntLit>(value)) return value;
+  for (const StmtRef& s : at_start_) {
+    const Let* let = As<Let>(s);
+    if (let && let->pinned && Equal(let->value, value)) return Read(let->var);
+  }
   const VarId var = m_.AddVar(std::string(name), ScalarType::kInt, VarRole::kLet, span_);
   intervals_.Set(var, intervals_.Of(m_, value));
   divisors_[var] = DivisorOf(value);

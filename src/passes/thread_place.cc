@@ -69,7 +69,7 @@ ExprRef ThreadPlace::OffsetOf(const Lowering::Element& e) const {
   return Add(Add(l_.GroupOffset(window_.buffer), std::move(offset)), of_thread_);
 }
 
-// Of the window's dims, where all are known.
+// Of the window's dims; none for tensors that are packed there.
 std::optional<Coords> ThreadPlace::Strides() const {
   const Buffer& b = l_.buffer(window_.buffer);
   Coords out;
@@ -82,7 +82,7 @@ std::optional<Coords> ThreadPlace::Strides() const {
       for (int after = d + 1; after < b.rank(); ++after) behind *= b.extents[after];
       stride = MakeInt(behind);
     }
-    if (!stride || !IntValue(stride)) return std::nullopt;
+    if (!stride) return std::nullopt;
     out.push_back(std::move(stride));
   }
   return out;

@@ -11,7 +11,7 @@
 namespace tl {
 
 // An offset is a sum of what the thread's place brings and what slot and window bring, where the
-// strides are known and the order of swizzled rows permits it. Then the thread's part is a name of
+// order of swizzled rows permits it. Then the thread's part is a name of
 // its own, and what is left in an unrolled loop is a constant for each slot. Else offsets are as
 // long as they are.
 class ThreadPlace {
