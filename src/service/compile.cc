@@ -123,11 +123,7 @@ StatusOr<std::shared_ptr<Program>> Context::FindOrBuild(const std::shared_ptr<co
       key.compiler_identity = *std::move(compiler);
     }
     StatusOr<std::shared_ptr<Program>> program =
-        FindInStore(module, destination, key, shared_budget);
-    if (!program.ok() && absl::IsNotFound(program.status())) {
-      misses_.fetch_add(1, std::memory_order_relaxed);
-      program = Build(module, destination, key, shared_budget);
-    }
+        FindOrCompile(module, destination, key, shared_budget);
     if (!program.ok()) return program;
     absl::MutexLock lock(&mu_);
     programs_.try_emplace(key.semantic_document, *program);
@@ -142,13 +138,33 @@ StatusOr<std::shared_ptr<Program>> Context::FindOrBuild(const std::shared_ptr<co
   return result.value;
 }
 
-// NOT_FOUND is a miss. A build that the driver refuses is passed over for the next one.
+// Of all processes that share the store, one compiles and the others take what it stored.
+StatusOr<std::shared_ptr<Program>> Context::FindOrCompile(
+    const std::shared_ptr<const Module>& module, const Destination& destination,
+    const ArtifactKey& key, int64_t shared_budget) {
+  FindOptions options;
+  options.match = options_.own_builds_only ? MatchMode::kBuild : MatchMode::kSemantic;
+  StatusOr<std::shared_ptr<Program>> program =
+      FindInStore(module, destination, key, shared_budget, options);
+  if (!absl::IsNotFound(program.status())) return program;
+  misses_.fetch_add(1, std::memory_order_relaxed);
+  if (!process_flight_) return Build(module, destination, key, shared_budget);
+  const KeyHash flight = options_.own_builds_only ? BuildHash(key) : SemanticHash(key);
+  const ProcessFlight::Turn turn = process_flight_->Enter(flight, [&] {
+    program = FindInStore(module, destination, key, shared_budget, options);
+    return !absl::IsNotFound(program.status());
+  });
+  if (turn.waited()) waits_.fetch_add(1, std::memory_order_relaxed);
+  return turn.found() ? program : Build(module, destination, key, shared_budget);
+}
+
+// NOT_FOUND is a miss. A build that the driver refuses is passed over for the next one, also when
+// asked again with the same options.
 StatusOr<std::shared_ptr<Program>> Context::FindInStore(const std::shared_ptr<const Module>& module,
                                                         const Destination& destination,
                                                         const ArtifactKey& key,
-                                                        int64_t shared_budget) {
-  FindOptions options;
-  options.match = options_.own_builds_only ? MatchMode::kBuild : MatchMode::kSemantic;
+                                                        int64_t shared_budget,
+                                                        FindOptions& options) {
   while (std::optional<Hit> hit = store_->Find(key, options)) {
     StatusOr<std::vector<Entry>> entries =
         ReadMetadata(hit->artifact.metadata, module->launches.size());

@@ -50,6 +50,8 @@ void Context::OpenStore(const Environment& environment) {
   options.packs_left_out = &packs_left_out_;
   location_ = options.memory_only || !options.directory.ok() ? "memory" : *options.directory;
   store_ = OpenCache(options);
+  const bool shared = store_->persistent() && options_.cache_mode != CacheMode::kReadOnly;
+  if (shared) process_flight_.emplace(*store_);
 }
 
 StatusOr<const Device*> Context::FindDevice(int number) const {

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,7 @@
 #include "backends/backend.h"
 #include "base/process.h"
 #include "cache/pack.h"
+#include "cache/process_flight.h"
 #include "cache/single_flight.h"
 #include "cache/store.h"
 #include "service/cache_contents.h"
@@ -102,9 +104,13 @@ class Context {
   StatusOr<std::shared_ptr<Program>> FindOrBuild(const std::shared_ptr<const Module>& module,
                                                  const Destination& destination,
                                                  int64_t shared_budget);
+  StatusOr<std::shared_ptr<Program>> FindOrCompile(const std::shared_ptr<const Module>& module,
+                                                   const Destination& destination,
+                                                   const ArtifactKey& key, int64_t shared_budget);
   StatusOr<std::shared_ptr<Program>> FindInStore(const std::shared_ptr<const Module>& module,
                                                  const Destination& destination,
-                                                 const ArtifactKey& key, int64_t shared_budget);
+                                                 const ArtifactKey& key, int64_t shared_budget,
+                                                 FindOptions& options);
   StatusOr<std::shared_ptr<Program>> Build(const std::shared_ptr<const Module>& module,
                                            const Destination& destination, const ArtifactKey& key,
                                            int64_t shared_budget);
@@ -115,6 +121,7 @@ class Context {
   std::vector<std::unique_ptr<Backend>> backends_;
   std::vector<Device> devices_;
   std::unique_ptr<ArtifactStore> store_;
+  std::optional<ProcessFlight> process_flight_;  // where the store is shared with others
   std::string location_;
   std::vector<std::string> packs_left_out_;
 
