@@ -86,6 +86,15 @@ tl_status tl_context_retain(tl_context* context) {
   });
 }
 
+tl_status tl_seal(tl_context* context) {
+  return Call([&]() -> tl::Status {
+    TL_RETURN_IF_ERROR(CheckGiven(context, "context"));
+    TL_RETURN_IF_ERROR(context->impl->CheckProcess());
+    context->impl->Seal();
+    return absl::OkStatus();
+  });
+}
+
 void tl_context_release(tl_context* context) { tl::abi::Release(context); }
 
 tl_status tl_device_count(tl_context* context, int32_t* count) {

@@ -20,10 +20,6 @@ tl_status tl_tune(tl_context*, const tl_tune_options*, tl_kernel** out) {
   return NotYet("tl_tune");
 }
 
-tl_status tl_seal(tl_context*) { return NotYet("tl_seal"); }
-
-tl_status tl_warm(tl_context*, const char*, size_t) { return NotYet("tl_warm"); }
-
 tl_status tl_layout_svg(const char* name, const char** data, size_t* size) {
   thread_local std::string svg;
   return tl::abi::Call([&]() -> tl::Status {

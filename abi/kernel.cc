@@ -1,48 +1,24 @@
 // Compiling, and what a kernel is.
 #include <cstring>
 
+#include "abi/compile_options.h"
 #include "abi/error.h"
 #include "abi/handles.h"
 #include "abi/structs.h"
 
 using tl::abi::Call;
 using tl::abi::ReadStruct;
+using tl::abi::Translate;
 using tl::abi::WriteStruct;
 
 namespace {
 
 tl::Status NoKernel() { return absl::InvalidArgumentError("kernel is NULL"); }
 
-tl::StatusOr<tl::CompileRequest> Translate(const tl_compile_options& o) {
-  tl::CompileRequest request;
-  if (o.source) {
-    const bool terminated = o.source_size == 0 || o.source_size == TL_ZERO_TERMINATED;
-    request.source = {o.source, terminated ? std::strlen(o.source) : o.source_size};
-    if (request.source.empty()) return absl::InvalidArgumentError("source is empty");
-    TL_RETURN_IF_ERROR(tl::CheckSourceSize(request.source));
-  }
-  if (o.family) {
-    request.family = o.family;
-    if (request.family.empty()) return absl::InvalidArgumentError("family is empty");
-  }
-  if (o.num_params > 0 && !o.params)
-    return absl::InvalidArgumentError("params is NULL but num_params is not 0");
-  for (size_t i = 0; i < o.num_params; ++i) {
-    if (!o.params[i].name || !o.params[i].value) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("params[", i, "] has no ", o.params[i].name ? "value" : "name"));
-    }
-    request.params.emplace_back(o.params[i].name, o.params[i].value);
-  }
-  if (o.target) request.target = o.target;
-  if (o.target && request.target.empty()) return absl::InvalidArgumentError("target is empty");
-  request.device = o.device;
-  if (o.shared_budget < 0)
-    return absl::InvalidArgumentError(
-        absl::StrCat("shared_budget is ", o.shared_budget,
-                     "; it is a number of bytes, or 0 for what the target has"));
-  request.shared_budget = o.shared_budget;
-  return request;
+tl::Status SealedText() {
+  return tl::MakeError(absl::StatusCode::kUnavailable,
+                       "assembly is compiled when it is asked for, and this context is sealed",
+                       {.reason = tl::Reason::kNotReady, .span = {}, .log = {}});
 }
 
 const char* VarName(const tl_kernel* kernel, const std::vector<tl::VarId> tl::Module::* list,
@@ -149,6 +125,7 @@ tl_status tl_kernel_text(tl_kernel* kernel, tl_text what, const char** data, siz
       return absl::InvalidArgumentError(absl::StrCat("there is no tl_text ", what));
     }
     TL_RETURN_IF_ERROR(kernel->context->CheckProcess());
+    if (what == TL_TEXT_ASSEMBLY && kernel->context->sealed()) return SealedText();
     const auto text = static_cast<tl::Text>(what);
     absl::MutexLock lock(&kernel->mu);
     auto it = kernel->texts.find(text);

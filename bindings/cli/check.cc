@@ -45,7 +45,7 @@ void Print(const tl_check_result& r, bool pass) {
 
 int Run(Program& program, const Options& options) {
   Resolve(program);
-  const Context context = MakeContext();
+  const Context context = MakeContext(program);
   const int32_t device = ChooseDevice(context.get(), program);
   const Kernel kernel = Compile(context.get(), program, device);
   const std::vector<int64_t> dims = LaunchDims(kernel.get(), program);

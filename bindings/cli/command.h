@@ -23,6 +23,8 @@ void AddCompile(CLI::App& app, Session& session);
 void AddCheck(CLI::App& app, Session& session);
 void AddBench(CLI::App& app, Session& session);
 void AddCache(CLI::App& app, Session& session);
+void AddWarm(CLI::App& app, Session& session);
+void AddQuery(CLI::App& app, Session& session);
 void AddLayout(CLI::App& app, Session& session);
 
 // Adds the examples below the command's help.

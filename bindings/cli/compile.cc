@@ -81,7 +81,7 @@ void Write(std::string text, const Options& options) {
 
 int Run(Program& program, const Options& options) {
   Resolve(program);
-  const Context context = MakeContext();
+  const Context context = MakeContext(program);
   const Kernel kernel = Compile(context.get(), program, 0);
   Write(TextFor(kernel.get(), options.emit), options);
   if (options.stats) std::fprintf(stderr, "%s\n", CacheStatsJson(context.get()).c_str());

@@ -25,9 +25,13 @@ void Check(tl_status status) {
   if (status != TL_OK) throw LastFailure();
 }
 
-Context MakeContext() {
+Context MakeContext(const std::vector<std::string>& packs) {
   tl_context_options options = Sized<tl_context_options>();
   options.log = Log;
+  std::vector<const char*> names;
+  for (const std::string& pack : packs) names.push_back(pack.c_str());
+  options.packs = names.data();
+  options.num_packs = names.size();
   tl_context* context = nullptr;
   Check(tl_context_create(&options, &context));
   return Context(context);

@@ -6,6 +6,7 @@
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 #include "tl/tl.h"
 
@@ -41,8 +42,8 @@ struct ReleaseKernel {
 using Context = std::unique_ptr<tl_context, ReleaseContext>;
 using Kernel = std::unique_ptr<tl_kernel, ReleaseKernel>;
 
-// Warnings go to stderr.
-Context MakeContext();
+// Warnings go to stderr. `packs` are read below the cache.
+Context MakeContext(const std::vector<std::string>& packs = {});
 
 tl_device_info DeviceInfo(tl_context* context, int32_t device);
 int32_t DeviceCount(tl_context* context);

@@ -65,6 +65,8 @@ int Main(int argc, char** argv) {
   AddCheck(app, session);
   AddBench(app, session);
   AddCache(app, session);
+  AddWarm(app, session);
+  AddQuery(app, session);
   AddLayout(app, session);
   try {
     app.parse(argc, argv);

@@ -90,6 +90,13 @@ void AddProgramOptions(CLI::App& app, Program& program) {
   app.add_option("--shared-budget", program.shared_budget,
                  "bytes of shared memory per block to stay within; 0: what the target has")
       ->check(CLI::NonNegativeNumber);
+  app.add_option("--pack", program.packs,
+                 "read this pack (tl cache export) below the cache (repeatable)")
+      ->type_name("FILE")
+      ->allow_extra_args(false);
+  app.add_flag("--sealed", program.sealed,
+               "compile nothing: what is neither in the cache nor in a pack is an error that says "
+               "how to warm it");
 }
 
 void AddRunOptions(CLI::App& app, Program& program) {
@@ -111,13 +118,20 @@ void AddTargetsOption(CLI::App& app, std::vector<std::string>& targets, const st
       ->allow_extra_args(false);
 }
 
+std::string ReadText(const std::string& path) {
+  if (path == "-") return ReadAll(std::cin);
+  std::ifstream in(path, std::ios::binary);
+  // A directory opens, and reading it throws.
+  return in && !std::filesystem::is_directory(path) ? ReadAll(in) : "";
+}
+
 void Resolve(Program& program) {
   program.params = Split(program.param_texts, "-p");
   program.dims = Split(program.dim_texts, "--dim");
   program.file = program.name;
   if (program.name == "-") {
     program.file = "<stdin>";
-    program.source = ReadAll(std::cin);
+    program.source = ReadText("-");
     return;
   }
   if (const char* family = tl_family_source(program.name.c_str())) {
@@ -126,10 +140,8 @@ void Resolve(Program& program) {
     program.source = family;
     return;
   }
-  std::ifstream in(program.name, std::ios::binary);
-  // A directory opens, and reading it throws.
-  if (in && !std::filesystem::is_directory(program.name)) program.source = ReadAll(in);
-  if (!in || program.source.empty()) {
+  program.source = ReadText(program.name);
+  if (program.source.empty()) {
     throw UsageError("'" + program.name +
                      "' is neither a readable file nor a family; families:" + FamilyList());
   }
@@ -145,6 +157,12 @@ void CheckTarget(tl_context* context, const std::string& target) {
   const tl_status status = tl_compile(context, &options, &kernel);
   const Kernel owned(kernel);
   if (status == TL_NOT_FOUND) throw LastFailure();
+}
+
+Context MakeContext(const Program& program) {
+  Context context = MakeContext(program.packs);
+  if (program.sealed) Check(tl_seal(context.get()));
+  return context;
 }
 
 int32_t ChooseDevice(tl_context* context, const Program& program) {
@@ -167,15 +185,13 @@ int32_t ChooseDevice(tl_context* context, const Program& program) {
                 ""};
 }
 
-Kernel Compile(tl_context* context, const Program& program, int32_t device) {
-  tl_compile_options options = Sized<tl_compile_options>();
+CompileOptions::CompileOptions(tl_context* context, const Program& program, int32_t device) {
   if (program.is_family) {
     options.family = program.name.c_str();
   } else {
     options.source = program.source.data();
     options.source_size = program.source.size();
   }
-  std::vector<tl_param> params;
   for (const auto& [name, value] : program.params) params.push_back({name.c_str(), value.c_str()});
   options.params = params.data();
   options.num_params = params.size();
@@ -185,8 +201,12 @@ Kernel Compile(tl_context* context, const Program& program, int32_t device) {
       !program.backend.empty() && program.target == DeviceInfo(context, device).target;
   if (!program.target.empty() && !devices_own) options.target = program.target.c_str();
   options.shared_budget = program.shared_budget;
+}
+
+Kernel Compile(tl_context* context, const Program& program, int32_t device) {
+  const CompileOptions options(context, program, device);
   tl_kernel* kernel = nullptr;
-  Check(tl_compile(context, &options, &kernel));
+  Check(tl_compile(context, &options.options, &kernel));
   return Kernel(kernel);
 }
 

@@ -22,6 +22,8 @@ struct Program {
   std::vector<std::string> dim_texts;
   std::string backend, target;
   int64_t shared_budget = 0;
+  std::vector<std::string> packs;
+  bool sealed = false;
 
   // After Resolve().
   bool is_family = false;
@@ -38,11 +40,25 @@ void AddRunOptions(CLI::App& app, Program& program);
 // --target NAME,NAME... (repeatable).
 void AddTargetsOption(CLI::App& app, std::vector<std::string>& targets, const std::string& help);
 
+// A file, or standard input for "-"; "" if it cannot be read.
+std::string ReadText(const std::string& path);
+
 // Reads the text and takes NAME=VALUE apart; UsageError if that cannot be done.
 void Resolve(Program& program);
 
+// With the program's packs, sealed if it says so.
+Context MakeContext(const Program& program);
+
 // The device that the options name, the best one if they name none.
 int32_t ChooseDevice(tl_context* context, const Program& program);
+// The program as tl.h takes it. Points into the program.
+struct CompileOptions {
+  CompileOptions(tl_context* context, const Program& program, int32_t device);
+  CompileOptions(const CompileOptions&) = delete;
+  CompileOptions& operator=(const CompileOptions&) = delete;
+  tl_compile_options options = Sized<tl_compile_options>();
+  std::vector<tl_param> params;
+};
 // Compiles for the target if one is given, else for `device`.
 Kernel Compile(tl_context* context, const Program& program, int32_t device);
 

@@ -287,6 +287,11 @@ typedef struct tl_compile_options {
  * devices has that target, the kernel cannot be launched but all else works. (0.1) */
 TL_API tl_status tl_compile(tl_context* context, const tl_compile_options* options,
                             tl_kernel** out);
+/* From now on nothing compiles in this context. What is in memory, in the cache and in packs is
+ * served as before; a tl_compile that finds it nowhere fails with TL_UNAVAILABLE /
+ * TL_REASON_NOT_READY: the message says what was missing, and the log is a plan that warms it (tl
+ * warm). TL_TEXT_ASSEMBLY, which compiles, fails likewise. There is no way back. (0.1) */
+TL_API tl_status tl_seal(tl_context* context);
 TL_API tl_status tl_kernel_retain(tl_kernel* kernel);
 TL_API void tl_kernel_release(tl_kernel* kernel);
 
@@ -586,10 +591,66 @@ typedef struct tl_tune_options {
 } tl_tune_options;
 
 TL_API tl_status tl_tune(tl_context* context, const tl_tune_options* options, tl_kernel** out);
-/* From now on nothing compiles in this context: a miss is TL_UNAVAILABLE. */
-TL_API tl_status tl_seal(tl_context* context);
-/* Compiles everything in a plan (TOML text) into the cache. */
-TL_API tl_status tl_warm(tl_context* context, const char* plan, size_t plan_size);
+
+/* One kernel of a plan is done. Everything lives for the call. */
+typedef struct tl_warm_event {
+  uint32_t struct_size;
+  int32_t line; /* of its [[kernel]] in the plan */
+  const void* next;
+  const char* program; /* family or file, "source" where the plan has the text */
+  const char* params;  /* "K=64 t=f16" */
+  const char* target;
+  uint64_t done; /* kernels so far, with this one */
+  uint64_t total;
+  tl_status status;
+  uint32_t compiled;    /* 1: now; 0: it was in the cache, or it failed */
+  const char* message;  /* of the failure, else "" */
+  int32_t program_line; /* where in the program it failed, 0: no position */
+  int32_t program_column;
+} tl_warm_event;
+/* Called for one event at a time, from any thread, and must not call back into the library.
+ * Anything but 0: begin nothing more. */
+typedef int (*tl_warm_callback)(void* user, const tl_warm_event* event);
+
+typedef struct tl_warm_options {
+  uint32_t struct_size;
+  int32_t jobs; /* how many compile at a time; 0: one per processor */
+  const void* next;
+  const char* plan; /* TOML text, see docs/cache.md */
+  size_t plan_size; /* or TL_ZERO_TERMINATED; 0 with plan set means the same */
+  /* Where files lie that the plan names by relative paths. NULL: such a name is an error. */
+  const char* directory;
+  /* Not empty: instead of the plan's targets. A kernel with targets of its own keeps those that are
+   * among these. */
+  const char* const* targets;
+  size_t num_targets;
+  tl_warm_callback progress; /* may be NULL */
+  void* user;
+} tl_warm_options;
+
+typedef struct tl_warm_result {
+  uint32_t struct_size;
+  uint32_t reserved;
+  const void* next;
+  uint64_t total;
+  uint64_t compiled;
+  uint64_t present; /* were in the cache */
+  uint64_t failed;
+} tl_warm_result;
+
+/* Compiles everything in a plan into the cache; needs no device. A plan that cannot be read fails
+ * at once, with the place in the plan. A kernel that fails does not keep the others from being
+ * compiled; the status is then that of the first failure. TL_CANCELLED: the callback said so.
+ * `result`, which may be NULL, is filled in all cases. */
+TL_API tl_status tl_warm(tl_context* context, const tl_warm_options* options,
+                         tl_warm_result* result);
+
+/* What tl_compile would make of this request, as JSON, without compiling it: parameters, the
+ * configuration chosen, threads and shared memory, `cached`, and where that is true the whole
+ * report of the kernel. *data stays valid until the thread's next call of this function; *size
+ * excludes the NUL that follows it. */
+TL_API tl_status tl_query(tl_context* context, const tl_compile_options* options, const char** data,
+                          size_t* size);
 
 /* A picture of a layout (docs/layouts.md) as SVG text: who owns which element of a tile, in which
  * bank of shared memory each lies. The name is fields with colons between them:

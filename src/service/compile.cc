@@ -11,6 +11,7 @@
 #include "service/families.h"
 #include "service/generate.h"
 #include "service/key.h"
+#include "service/plan.h"
 
 namespace tl {
 namespace {
@@ -83,18 +84,36 @@ StatusOr<std::shared_ptr<Kernel>> Context::Compile(const CompileRequest& request
   return CompileCold(request, key);
 }
 
+StatusOr<Context::Prepared> Context::Prepare(const CompileRequest& request) const {
+  Prepared prepared;
+  TL_ASSIGN_OR_RETURN(prepared.destination, Resolve(request));
+  TL_ASSIGN_OR_RETURN(std::string_view text, SourceOf(request));
+  TL_ASSIGN_OR_RETURN(prepared.module, BindRequest(request, text, prepared.destination.target));
+  TL_RETURN_IF_ERROR(CheckParameterSpace(*prepared.module, prepared.destination.target));
+  return prepared;
+}
+
 StatusOr<std::shared_ptr<Kernel>> Context::CompileCold(const CompileRequest& request,
                                                        const std::string& key) {
-  TL_ASSIGN_OR_RETURN(Destination destination, Resolve(request));
-  TL_ASSIGN_OR_RETURN(std::string_view text, SourceOf(request));
-  TL_ASSIGN_OR_RETURN(std::shared_ptr<const Module> module,
-                      BindRequest(request, text, destination.target));
-  TL_RETURN_IF_ERROR(CheckParameterSpace(*module, destination.target));
+  TL_ASSIGN_OR_RETURN(Prepared prepared, Prepare(request));
   TL_ASSIGN_OR_RETURN(std::shared_ptr<Program> program,
-                      FindOrBuild(module, destination, request.shared_budget));
-  TL_ASSIGN_OR_RETURN(std::shared_ptr<Kernel> kernel, Kernel::Create(module, std::move(program)));
+                      FindOrBuild(prepared.module, prepared.destination, request, /*keep=*/true));
+  TL_ASSIGN_OR_RETURN(std::shared_ptr<Kernel> kernel,
+                      Kernel::Create(prepared.module, std::move(program)));
   absl::MutexLock lock(&mu_);
   return kernels_.try_emplace(key, std::move(kernel)).first->second;
+}
+
+StatusOr<Origin> Context::WarmUp(const CompileRequest& request) {
+  TL_ASSIGN_OR_RETURN(Prepared prepared, Prepare(request));
+  TL_ASSIGN_OR_RETURN(const std::shared_ptr<Program> program,
+                      FindOrBuild(prepared.module, prepared.destination, request, /*keep=*/false));
+  return program->origin();
+}
+
+StatusOr<Target> Context::FindTarget(std::string_view name) const {
+  TL_ASSIGN_OR_RETURN(Destination destination, ResolveTarget(name));
+  return std::move(destination.target);
 }
 
 std::shared_ptr<Program> Context::FindProgram(const std::string& document) const {
@@ -105,10 +124,10 @@ std::shared_ptr<Program> Context::FindProgram(const std::string& document) const
 
 StatusOr<std::shared_ptr<Program>> Context::FindOrBuild(const std::shared_ptr<const Module>& module,
                                                         const Destination& destination,
-                                                        int64_t shared_budget) {
+                                                        const CompileRequest& request, bool keep) {
   ArtifactKey key;
   key.semantic_document =
-      SemanticDocument(*module, *destination.backend, destination.target, shared_budget);
+      SemanticDocument(*module, *destination.backend, destination.target, request.shared_budget);
   if (std::shared_ptr<Program> program = FindProgram(key.semantic_document)) {
     memory_hits_.fetch_add(1, std::memory_order_relaxed);
     return program;
@@ -122,9 +141,8 @@ StatusOr<std::shared_ptr<Program>> Context::FindOrBuild(const std::shared_ptr<co
     if (StatusOr<std::string> compiler = destination.backend->CompilerIdentity(); compiler.ok()) {
       key.compiler_identity = *std::move(compiler);
     }
-    StatusOr<std::shared_ptr<Program>> program =
-        FindOrCompile(module, destination, key, shared_budget);
-    if (!program.ok()) return program;
+    StatusOr<std::shared_ptr<Program>> program = FindOrCompile(module, destination, key, request);
+    if (!program.ok() || !keep) return program;
     absl::MutexLock lock(&mu_);
     programs_.try_emplace(key.semantic_document, *program);
     return program;
@@ -141,24 +159,49 @@ StatusOr<std::shared_ptr<Program>> Context::FindOrBuild(const std::shared_ptr<co
 // Of all processes that share the store, one compiles and the others take what it stored.
 StatusOr<std::shared_ptr<Program>> Context::FindOrCompile(
     const std::shared_ptr<const Module>& module, const Destination& destination,
-    const ArtifactKey& key, int64_t shared_budget) {
-  FindOptions options;
-  options.match = options_.own_builds_only ? MatchMode::kBuild : MatchMode::kSemantic;
-  StatusOr<std::shared_ptr<Program>> program =
-      FindInStore(module, destination, key, shared_budget, options);
-  if (!absl::IsNotFound(program.status())) return program;
+    const ArtifactKey& key, const CompileRequest& request) {
+  const int64_t budget = request.shared_budget;
+  FindOptions options = MatchOptions();
+  StatusOr<std::shared_ptr<Program>> program;
+  const auto look = [&] {
+    program = FindInStore(module, destination, key, budget, options);
+    if (!program.ok()) return true;
+    if (*program) hits_.fetch_add(1, std::memory_order_relaxed);
+    return *program != nullptr;
+  };
+  if (look()) return program;
   misses_.fetch_add(1, std::memory_order_relaxed);
-  if (!process_flight_) return Build(module, destination, key, shared_budget);
+  if (sealed()) return SealedMiss(*module, destination.target, key, request);
+  if (!process_flight_) return Build(module, destination, key, budget);
   const KeyHash flight = options_.own_builds_only ? BuildHash(key) : SemanticHash(key);
-  const ProcessFlight::Turn turn = process_flight_->Enter(flight, [&] {
-    program = FindInStore(module, destination, key, shared_budget, options);
-    return !absl::IsNotFound(program.status());
-  });
+  const ProcessFlight::Turn turn = process_flight_->Enter(flight, look);
   if (turn.waited()) waits_.fetch_add(1, std::memory_order_relaxed);
-  return turn.found() ? program : Build(module, destination, key, shared_budget);
+  return turn.found() ? program : Build(module, destination, key, budget);
 }
 
-// NOT_FOUND is a miss. A build that the driver refuses is passed over for the next one, also when
+FindOptions Context::MatchOptions() const {
+  FindOptions options;
+  options.match = options_.own_builds_only ? MatchMode::kBuild : MatchMode::kSemantic;
+  return options;
+}
+
+// What was missing, for which a plan that warms it is the error's log.
+Status Context::SealedMiss(const Module& module, const Target& target, const ArtifactKey& key,
+                           const CompileRequest& request) const {
+  std::vector<std::string> params;
+  for (const BoundParam& p : module.params) params.push_back(absl::StrCat(p.name, "=", p.value));
+  std::string message = absl::StrCat(
+      "this context is sealed and has no kernel '", module.name, "' for ", target.name,
+      params.empty() ? "" : " with ", absl::StrJoin(params, " "), " (key ", SemanticHash(key).Hex(),
+      ") in memory, in the cache at ", location_, " or in its ", options_.packs.size(),
+      " packs; compile it before sealing, or warm a pack with the plan in "
+      "this error's log (tl warm)");
+  for (const std::string& line : packs_left_out_) absl::StrAppend(&message, "; ", line);
+  return MakeError(absl::StatusCode::kUnavailable, message,
+                   {.reason = Reason::kNotReady, .log = PlanFor(request, target.name)});
+}
+
+// Null is a miss. A build that the driver refuses is passed over for the next one, also when
 // asked again with the same options.
 StatusOr<std::shared_ptr<Program>> Context::FindInStore(const std::shared_ptr<const Module>& module,
                                                         const Destination& destination,
@@ -186,10 +229,9 @@ StatusOr<std::shared_ptr<Program>> Context::FindInStore(const std::shared_ptr<co
       }
       TL_RETURN_IF_ERROR(loaded);
     }
-    hits_.fetch_add(1, std::memory_order_relaxed);
     return program;
   }
-  return absl::NotFoundError("no usable cache entry");
+  return std::shared_ptr<Program>();
 }
 
 StatusOr<std::shared_ptr<Program>> Context::Build(const std::shared_ptr<const Module>& module,

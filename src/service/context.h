@@ -58,6 +58,18 @@ class Context {
   // memory -> store -> compiler.
   StatusOr<std::shared_ptr<Kernel>> Compile(const CompileRequest& request);
 
+  // The same for the store's sake: the kernel is not kept in memory, nor loaded on a device unless
+  // the request names one.
+  StatusOr<Origin> WarmUp(const CompileRequest& request);
+  // What a request would compile to, as JSON: query.cc.
+  StatusOr<std::string> Query(const CompileRequest& request);
+  // NOT_FOUND lists the targets that there are.
+  StatusOr<Target> FindTarget(std::string_view name) const;
+
+  // From now on nothing compiles.
+  void Seal() { sealed_.store(true, std::memory_order_release); }
+  bool sealed() const { return sealed_.load(std::memory_order_acquire); }
+
   // The entries of the cache, or of a pack where one is named.
   Status ListCache(const std::string& pack, absl::FunctionRef<bool(const CacheEntry&)> visit);
   StatusOr<VerifyReport> VerifyCache(const std::string& pack);
@@ -65,6 +77,11 @@ class Context {
   StatusOr<PackContents> ExportPack(const std::string& path,
                                     const std::vector<std::string>& targets);
   StatusOr<ImportCounts> ImportPack(const std::string& path);
+
+  // Whether what is put now is meant to stay and can.
+  Status CheckPersistent() const;
+  // UNAVAILABLE if the store has failed since it had that many errors.
+  Status CheckWritten(int64_t errors_before) const;
 
   CacheStats Stats();
   const std::string& cache_location() const { return location_; }
@@ -86,10 +103,6 @@ class Context {
   // cache_contents.cc
   bool IsCurrent(std::string_view document) const;
   StatusOr<std::unique_ptr<ArtifactStore>> OpenPackFile(const std::string& path) const;
-  // Whether what is put now is meant to stay and can.
-  Status CheckPersistent() const;
-  // UNAVAILABLE if the store has failed since it had that many errors.
-  Status CheckWritten(int64_t errors_before) const;
 
   // compile.cc
   struct Destination {
@@ -97,16 +110,26 @@ class Context {
     Target target;
     int ordinal = -1;  // device to load on at once; -1: none
   };
+  // A request as far as it goes before the store is asked.
+  struct Prepared {
+    Destination destination;
+    std::shared_ptr<const Module> module;
+  };
+  StatusOr<Prepared> Prepare(const CompileRequest& request) const;
   StatusOr<Destination> Resolve(const CompileRequest& request) const;
   StatusOr<Destination> ResolveTarget(std::string_view name) const;
   StatusOr<std::shared_ptr<Kernel>> CompileCold(const CompileRequest& request,
                                                 const std::string& text);
   StatusOr<std::shared_ptr<Program>> FindOrBuild(const std::shared_ptr<const Module>& module,
                                                  const Destination& destination,
-                                                 int64_t shared_budget);
+                                                 const CompileRequest& request, bool keep);
+  FindOptions MatchOptions() const;
   StatusOr<std::shared_ptr<Program>> FindOrCompile(const std::shared_ptr<const Module>& module,
                                                    const Destination& destination,
-                                                   const ArtifactKey& key, int64_t shared_budget);
+                                                   const ArtifactKey& key,
+                                                   const CompileRequest& request);
+  Status SealedMiss(const Module& module, const Target& target, const ArtifactKey& key,
+                    const CompileRequest& request) const;
   StatusOr<std::shared_ptr<Program>> FindInStore(const std::shared_ptr<const Module>& module,
                                                  const Destination& destination,
                                                  const ArtifactKey& key, int64_t shared_budget,
@@ -118,6 +141,7 @@ class Context {
 
   const ContextOptions options_;
   const uint32_t generation_ = ForkGeneration();
+  std::atomic<bool> sealed_{false};
   std::vector<std::unique_ptr<Backend>> backends_;
   std::vector<Device> devices_;
   std::unique_ptr<ArtifactStore> store_;

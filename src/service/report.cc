@@ -21,10 +21,10 @@ BuildFacts FactsOf(const Program& program) {
   return program.backend()->ReadLog(program.artifact().log, program.entries(), program.target());
 }
 
-nlohmann::json EntriesJson(const Program& program, const BuildFacts& facts) {
+nlohmann::json EntriesJson(const std::vector<Entry>& entries, const BuildFacts& facts) {
   nlohmann::json out = nlohmann::json::array();
-  for (size_t i = 0; i < program.entries().size(); ++i) {
-    const Entry& e = program.entries()[i];
+  for (size_t i = 0; i < entries.size(); ++i) {
+    const Entry& e = entries[i];
     nlohmann::json entry = {{"symbol", e.symbol},
                             {"threads", e.threads},
                             {"groups", e.groups},
@@ -60,14 +60,17 @@ nlohmann::json DriverFacts(const Program& program) {
 
 // What the passes say is made again: its places and names are those of this caller's own text,
 // while the binary may come from a program that differed in both.
+nlohmann::json NotesOfPasses(const Module& module, const Target& target, int64_t shared_budget) {
+  nlohmann::json out = nlohmann::json::array();
+  const StatusOr<Module> lowered = LowerFor(module, target, shared_budget);
+  if (!lowered.ok()) return out;
+  for (const std::string& note : lowered->notes) out.push_back(note);
+  return out;
+}
+
 nlohmann::json NotesJson(const Kernel& kernel, const BuildFacts& facts) {
   const Program& program = kernel.program();
-  nlohmann::json out = nlohmann::json::array();
-  const StatusOr<Module> lowered =
-      LowerFor(kernel.module(), program.target(), program.shared_budget());
-  if (lowered.ok()) {
-    for (const std::string& note : lowered->notes) out.push_back(note);
-  }
+  nlohmann::json out = NotesOfPasses(kernel.module(), program.target(), program.shared_budget());
   for (std::string_view note : absl::StrSplit(program.artifact().report, '\n', absl::SkipEmpty())) {
     out.push_back(std::string(note));
   }
@@ -75,27 +78,52 @@ nlohmann::json NotesJson(const Kernel& kernel, const BuildFacts& facts) {
   return out;
 }
 
-std::string Report(const Kernel& kernel) {
-  const Module& module = kernel.module();
+// What is known of a bound program and its target.
+nlohmann::json HeadJson(const Module& module, const Target& target) {
+  return {{"kernel", module.name},
+          {"target", target.name},
+          {"target_identity", target.identity},
+          {"backend", target.backend},
+          {"parameters", ParamsJson(module, false)},
+          {"configuration", ParamsJson(module, true)}};
+}
+
+nlohmann::json ReportJson(const Kernel& kernel) {
   const Program& program = kernel.program();
-  nlohmann::json report;
-  report["kernel"] = module.name;
-  report["target"] = program.target().name;
-  report["target_identity"] = program.target().identity;
-  report["backend"] = program.target().backend;
-  report["parameters"] = ParamsJson(module, false);
-  report["configuration"] = ParamsJson(module, true);
+  nlohmann::json report = HeadJson(kernel.module(), program.target());
   const BuildFacts build = FactsOf(program);
-  report["entries"] = EntriesJson(program, build);
+  report["entries"] = EntriesJson(program.entries(), build);
   report["built_by"] = program.artifact().compiler;
   report["origin"] = program.origin() == Origin::kCompiled ? "compiled" : "cache";
   report["binary_bytes"] = program.artifact().binary.size();
   report["notes"] = NotesJson(kernel, build);
   if (nlohmann::json facts = DriverFacts(program); !facts.is_null()) report["driver"] = facts;
+  return report;
+}
+
+std::string Print(const nlohmann::json& report) {
   return report.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
 }  // namespace
+
+std::string CachedReport(const Kernel& kernel, const std::string& key) {
+  nlohmann::json report = ReportJson(kernel);
+  report["key"] = key;
+  report["cached"] = true;
+  return Print(report);
+}
+
+std::string UncachedReport(const Module& module, const Target& target, int64_t shared_budget,
+                           const Generated& generated, const std::string& key) {
+  nlohmann::json report = HeadJson(module, target);
+  report["key"] = key;
+  report["cached"] = false;
+  report["entries"] = EntriesJson(generated.entries, {});
+  report["notes"] = NotesOfPasses(module, target, shared_budget);
+  for (const std::string& note : generated.notes) report["notes"].push_back(note);
+  return Print(report);
+}
 
 StatusOr<std::string> KernelText(const Kernel& kernel, Text what) {
   const Program& program = kernel.program();
@@ -103,7 +131,7 @@ StatusOr<std::string> KernelText(const Kernel& kernel, Text what) {
     case Text::kIr:
       return ToText(kernel.module());
     case Text::kReport:
-      return Report(kernel);
+      return Print(ReportJson(kernel));
     case Text::kLog:
       return program.artifact().log;
     case Text::kBinary:

@@ -22,6 +22,12 @@ enum class Text : int32_t {
   kThread
 };
 
+// The report of a kernel that a query found, with "cached": true and its semantic key.
+std::string CachedReport(const Kernel& kernel, const std::string& key);
+// As much of a report as there is before anything is compiled, with "cached": false.
+std::string UncachedReport(const Module& module, const Target& target, int64_t shared_budget,
+                           const Generated& generated, const std::string& key);
+
 // Source, assembly and the Thread listing are made again on demand: a kernel from the cache has
 // them too.
 StatusOr<std::string> KernelText(const Kernel& kernel, Text what);

@@ -162,6 +162,69 @@ TEST(Cache, DamageIsReportedAndNotServed) {
   EXPECT_EQ(border::Stats(context.get()).compiles, 1u);
 }
 
+// ---- Sealing
+
+TEST(Seal, AProcessOverAPackCompilesNothing) {
+  const TempDir dir;
+  const std::string pack = dir / "my.pack";
+  {
+    const border::Context context = ContextOn(dir / "cache");
+    Warm(context.get());
+    ASSERT_EQ(tl_cache_export(context.get(), pack.c_str(), nullptr, 0, nullptr), TL_OK);
+  }
+  const border::Context context = ContextOn("", pack);
+  ASSERT_EQ(tl_seal(context.get()), TL_OK) << families::LastError();
+  ASSERT_EQ(tl_seal(context.get()), TL_OK) << "once more changes nothing";
+  const int32_t reference = families::FindDevice(context.get(), "reference");
+  for (int add : {1, 2}) {
+    const std::string source = border::AddProgram(add);
+    const border::Kernel kernel = families::Compile(context.get(), source, {}, reference);
+    ASSERT_TRUE(kernel);
+    EXPECT_TRUE(border::RunsRight(kernel.get(), reference, add, 100));
+  }
+  const tl_cache_stats stats = border::Stats(context.get());
+  EXPECT_EQ(stats.hits, 2u);
+  EXPECT_EQ(stats.misses, 0u);
+  EXPECT_EQ(stats.compiles, 0u);
+}
+
+// The error says what and how; its log is a plan.
+TEST(Seal, AMissSaysWhatToWarm) {
+  const TempDir dir;
+  const border::Context context = ContextOn("", dir / "missing.pack");
+  const border::Kernel before =
+      border::CompileFor(context.get(), border::AddProgram(1), "reference");
+  ASSERT_EQ(tl_seal(context.get()), TL_OK);
+  EXPECT_TRUE(border::CompileFor(context.get(), border::AddProgram(1), "reference"))
+      << "what is in memory is served";
+  tl_compile_options options = Sized<tl_compile_options>();
+  options.family = "gemm";
+  options.target = "sm_80";
+  const tl_param params[] = {{"t", "f16"}, {"K", "64"}};
+  options.params = params;
+  options.num_params = 2;
+  options.shared_budget = 65536;
+  tl_kernel* kernel = nullptr;
+  EXPECT_FAILS(tl_compile(context.get(), &options, &kernel), TL_UNAVAILABLE,
+               "is sealed and has no kernel 'gemm' for sm_80 with K=64 t=f16");
+  EXPECT_EQ(kernel, nullptr);
+  const tl_error_info error = border::LastInfo();
+  EXPECT_EQ(error.reason, TL_REASON_NOT_READY);
+  EXPECT_NE(std::string(error.message).find("missing.pack is left out"), std::string::npos);
+  EXPECT_NE(std::string(error.message).find("tl warm"), std::string::npos);
+  for (const char* line : {"plan = 1", "[[kernel]]", "family = 'gemm'", "targets = [ 'sm_80' ]",
+                           "shared_budget = 65536", "K = '64'", "t = 'f16'"}) {
+    EXPECT_NE(std::string(error.log).find(line), std::string::npos) << line << "\n" << error.log;
+  }
+  EXPECT_EQ(border::Stats(context.get()).compiles, 1u);
+  // So does a text that is made by compiling.
+  const char* data = nullptr;
+  size_t size = 0;
+  EXPECT_FAILS(tl_kernel_text(before.get(), TL_TEXT_ASSEMBLY, &data, &size), TL_UNAVAILABLE,
+               "sealed");
+  EXPECT_EQ(tl_kernel_text(before.get(), TL_TEXT_REPORT, &data, &size), TL_OK);
+}
+
 TEST(Cache, WhatCannotBe) {
   const TempDir dir;
   std::ofstream(dir / "text") << "no pack";

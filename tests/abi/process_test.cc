@@ -249,6 +249,8 @@ TEST(Fork, ChildrenMakeTheirOwn) {
     tl_bench_result timed = Sized<tl_bench_result>();
     tl_cache_stats stats = Sized<tl_cache_stats>();
     tl_device_info device = Sized<tl_device_info>();
+    tl_cache_report report = Sized<tl_cache_report>();
+    const auto ignore = [](void*, const tl_cache_entry*) { return 0; };
     tl_kernel* out = nullptr;
     int32_t count = 0;
     const char* data = nullptr;
@@ -264,6 +266,11 @@ TEST(Fork, ChildrenMakeTheirOwn) {
         tl_device_get(context, 0, &device),
         tl_kernel_text(kernel.get(), TL_TEXT_SOURCE, &data, &size),
         tl_launch_dlpack(kernel.get(), nullptr, 0, &launch),
+        tl_seal(context),
+        tl_cache_export(context, "never.pack", nullptr, 0, nullptr),
+        tl_cache_import(context, "never.pack", nullptr),
+        tl_cache_verify(context, nullptr, &report),
+        tl_cache_list(context, nullptr, ignore, nullptr),
     };
     int i = 0;
     for (tl_status s : results) {

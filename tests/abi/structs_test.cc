@@ -182,6 +182,7 @@ TEST(Structs, NullEverywhere) {
                                tl_bench(kernel, nullptr, &timed),
                                tl_cache_get_stats(nullptr, &stats),
                                tl_cache_get_stats(context, nullptr),
+                               tl_seal(nullptr),
                                tl_cache_list(nullptr, nullptr, ignore, nullptr),
                                tl_cache_list(context, nullptr, nullptr, nullptr),
                                tl_cache_verify(nullptr, nullptr, &report),
@@ -201,8 +202,13 @@ TEST(Structs, NullEverywhere) {
   EXPECT_EQ(tl_family_source("no such family"), nullptr);
   // What is experimental says so, NULL or not.
   EXPECT_EQ(tl_tune(nullptr, nullptr, nullptr), TL_UNIMPLEMENTED);
-  EXPECT_EQ(tl_seal(nullptr), TL_UNIMPLEMENTED);
-  EXPECT_EQ(tl_warm(nullptr, nullptr, 0), TL_UNIMPLEMENTED);
+  const tl_warm_options warm = Sized<tl_warm_options>();
+  EXPECT_EQ(tl_warm(nullptr, &warm, nullptr), TL_INVALID_ARGUMENT);
+  EXPECT_EQ(tl_warm(context, nullptr, nullptr), TL_INVALID_ARGUMENT);
+  EXPECT_EQ(tl_warm(context, &warm, nullptr), TL_INVALID_ARGUMENT);  // no plan
+  EXPECT_EQ(tl_query(nullptr, &compile, &data, &size), TL_INVALID_ARGUMENT);
+  EXPECT_EQ(tl_query(context, nullptr, &data, &size), TL_INVALID_ARGUMENT);
+  EXPECT_EQ(tl_query(context, &compile, nullptr, &size), TL_INVALID_ARGUMENT);
 }
 
 TEST(Structs, LayoutPictures) {

@@ -40,7 +40,7 @@ printf '  launch n in N {\n\tcopy Z[n] -> Y[n]\n  }\n}\n' >>bad.tl
 expect 0 'Exit code' --help
 expect 0 '^tl [0-9]+\.' --version
 for command in devices families compile check bench cache 'cache stats' 'cache ls' 'cache verify' \
-  'cache export' 'cache import' layout; do
+  'cache export' 'cache import' warm query layout; do
   expect 0 'Examples:' $command --help
 done
 
@@ -147,6 +147,42 @@ open(sys.argv[2], "wb").write(data)
 END
 expect 1 'entry [0-9]+ is damaged' cache verify bad.pack
 expect 3 'DATA_LOSS: bad.pack is damaged and nothing of it was taken' cache import bad.pack
+
+# Warming and sealing.
+cat >plan.toml <<'END'
+plan = 1
+targets = ["reference"]
+[[kernel]]
+file = "good.tl"
+[[kernel]]
+family = "softmax"
+params = { t = ["f32", "f16"] }
+END
+TL_CACHE_DIR=$WORK/warmed expect 0 '^3 kernels: 3 compiled, 0 were there, 0 failed$' warm plan.toml -j 2
+TL_CACHE_DIR=$WORK/warmed expect 0 '"present": 3' warm plan.toml --json
+TL_CACHE_DIR=$WORK/warmed expect 0 'warm.pack: 3 kernels' cache export warm.pack
+TL_CACHE_DIR=$WORK/sealed expect 0 '"hits": 1' \
+  compile softmax -p t=f16 --target reference --pack warm.pack --sealed --stats
+TL_CACHE_DIR=$WORK/sealed expect 3 "^error: UNAVAILABLE: this context is sealed and has no kernel 'softmax'" \
+  compile softmax -p t=bf16 --target reference --pack warm.pack --sealed
+TL_CACHE_DIR=$WORK/sealed expect 3 "^family = 'softmax'" \
+  compile softmax -p t=bf16 --target reference --pack warm.pack --sealed
+printf '[[kernel]]\nfamily = "softmax"\nparams = { q = 1 }\n[[kernel]]\nfile = "bad.tl"\n' >>plan.toml
+TL_CACHE_DIR=$WORK/warmed expect 3 'in softmax .q=1. for reference, asked for at plan.toml:8$' warm plan.toml
+TL_CACHE_DIR=$WORK/warmed expect 3 'in bad.tl:6:7 .. for reference, asked for at plan.toml:11$' warm plan.toml
+TL_CACHE_DIR=$WORK/warmed expect 3 '^5 kernels: 0 compiled, 3 were there, 2 failed$' warm plan.toml
+printf 'plan = 1\n[[kernel]]\nfamly = "softmax"\n' >typo.toml
+expect 3 "^error: INVALID_ARGUMENT: a kernel has no key 'famly'.*did you mean 'family'" warm typo.toml
+expect 3 '^typo.toml:3:1$' warm typo.toml
+expect 3 'there is no target or GPU .sm_1' warm plan.toml --target reference,sm_1
+expect 2 "cannot read the plan 'missing.toml'" warm missing.toml
+
+# Queries.
+expect 0 '^configuration .*bm=' query gemm -p t=bf16 --gpu H100
+expect 0 'bytes of shared memory' query gemm -p t=bf16 --target sm_80
+expect 0 '"cached": false' query gemm -p t=bf16 --target sm_80 --json
+expect 0 '^cached         yes, built by reference' query good.tl --target reference
+expect 2 'excludes' query gemm --target sm_80 --gpu H100
 
 if "$TL" devices | grep -q ' cpu '; then
   expect 0 'PASS' check gemm --backend cpu -p M=129 -p N=72 -p K=40

@@ -15,7 +15,8 @@ grep -q ' 1 hits, 0 compiles' "$TL_CACHE_DIR/second"
 "$BUILD/bin/example_custom_kernel" | tee "$TL_CACHE_DIR/custom"
 grep -q "unknown name 'xx'" "$TL_CACHE_DIR/custom"
 "$BUILD/bin/example_cpp_dlopen_host" "$BUILD/lib/libtilejit.so.1"
-# The one of the README runs on the CPU only.
+# These run on the CPU only.
 if "$BUILD/bin/tl" devices | grep -q ' cpu '; then
+  "$(dirname "$0")/../../examples/offline/warm.sh" --prebuilt "$BUILD"
   [ "$("$BUILD/bin/example_readme")" = $'4 4\n10 10' ]
 fi
