@@ -239,8 +239,13 @@ std::string PlanFor(const CompileRequest& request, std::string_view target) {
   toml::table plan;
   plan.insert("plan", kPlanVersion);
   plan.insert("kernel", toml::array{std::move(kernel)});
+  // A literal string ends at the first three quotes in it, and the reader drops a line's end that a
+  // string of several lines begins with: toml++ 3.3 writes both.
+  toml::format_flags flags = toml::toml_formatter::default_flags;
+  flags &= ~(toml::format_flags::allow_literal_strings | toml::format_flags::indentation);
+  if (request.source.starts_with('\n')) flags &= ~toml::format_flags::allow_multi_line_strings;
   std::ostringstream text;
-  text << toml::toml_formatter(plan) << "\n";
+  text << toml::toml_formatter(plan, flags) << "\n";
   return text.str();
 }
 

@@ -212,8 +212,8 @@ TEST(Seal, AMissSaysWhatToWarm) {
   EXPECT_EQ(error.reason, TL_REASON_NOT_READY);
   EXPECT_NE(std::string(error.message).find("missing.pack is left out"), std::string::npos);
   EXPECT_NE(std::string(error.message).find("tl warm"), std::string::npos);
-  for (const char* line : {"plan = 1", "[[kernel]]", "family = 'gemm'", "targets = [ 'sm_80' ]",
-                           "shared_budget = 65536", "K = '64'", "t = 'f16'"}) {
+  for (const char* line : {"plan = 1", "[[kernel]]", "family = \"gemm\"", "targets = [ \"sm_80\" ]",
+                           "shared_budget = 65536", "K = \"64\"", "t = \"f16\""}) {
     EXPECT_NE(std::string(error.log).find(line), std::string::npos) << line << "\n" << error.log;
   }
   EXPECT_EQ(border::Stats(context.get()).compiles, 1u);

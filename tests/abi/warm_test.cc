@@ -216,7 +216,8 @@ TEST(Query, FailsAsCompilingWould) {
   options.family = "gemm";
   options.target = "sm_80";
   options.shared_budget = 1000;
-  EXPECT_FAILS(tl_query(context.get(), &options, &data, &size), TL_RESOURCE_EXHAUSTED, "shared");
+  EXPECT_FAILS(tl_query(context.get(), &options, &data, &size), TL_RESOURCE_EXHAUSTED,
+               "has 1000 per block");
 }
 
 }  // namespace

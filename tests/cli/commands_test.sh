@@ -165,7 +165,7 @@ TL_CACHE_DIR=$WORK/sealed expect 0 '"hits": 1' \
   compile softmax -p t=f16 --target reference --pack warm.pack --sealed --stats
 TL_CACHE_DIR=$WORK/sealed expect 3 "^error: UNAVAILABLE: this context is sealed and has no kernel 'softmax'" \
   compile softmax -p t=bf16 --target reference --pack warm.pack --sealed
-TL_CACHE_DIR=$WORK/sealed expect 3 "^family = 'softmax'" \
+TL_CACHE_DIR=$WORK/sealed expect 3 '^family = "softmax"' \
   compile softmax -p t=bf16 --target reference --pack warm.pack --sealed
 printf '[[kernel]]\nfamily = "softmax"\nparams = { q = 1 }\n[[kernel]]\nfile = "bad.tl"\n' >>plan.toml
 TL_CACHE_DIR=$WORK/warmed expect 3 'in softmax .q=1. for reference, asked for at plan.toml:8$' warm plan.toml

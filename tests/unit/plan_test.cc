@@ -137,7 +137,11 @@ TEST(PlanTest, HasLimits) {
 // What a sealed context writes into its error is a plan for just that.
 TEST(PlanTest, WritesWhatItReads) {
   const char* const kTexts[] = {
-      "tl 1.0\nkernel k(N: dim) {\n  # \"quotes\", 'more', \\ and \t\n}\n", "'''", "\"\"\"\n'''",
+      "tl 1.0\nkernel k(N: dim) {\n  # \"quotes\", 'more', \\ and \t\n}\n",
+      "'''",
+      "\"\"\"\n'''",
+      "\n\n# lines",
+      "one\r\ntwo",
       "tl 1.0 \x01\x7f \xc3\xa4"};
   for (const char* text : kTexts) {
     CompileRequest request;
