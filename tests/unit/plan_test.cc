@@ -72,6 +72,8 @@ TEST(PlanTest, SaysWhatIsWrongAndWhere) {
   const Mistake mistakes[] = {
       {"plan = ", "the plan is no TOML", 1},
       {"plan = 1\n[[kernel]\n", "the plan is no TOML", 2},
+      {"plan = 1\n# caf\xc3\xa9", "a plan is ASCII text", 2},
+      {"plan = 1\n[# x]\n", "expected bare key starting character", 2},
       {"", "a plan begins with its version, plan = 1", 1},
       {"plan = 2", "plans of version 2 are not known here", 1},
       {"plan = \"1\"", "'plan' is a string; expected the version", 1},
