@@ -217,7 +217,7 @@ TEST(Query, FailsAsCompilingWould) {
   options.target = "sm_80";
   options.shared_budget = 1000;
   EXPECT_FAILS(tl_query(context.get(), &options, &data, &size), TL_RESOURCE_EXHAUSTED,
-               "has 1000 per block");
+               "budget given is 1000 per block");
 }
 
 }  // namespace
