@@ -16,21 +16,14 @@ namespace {
 
 constexpr float kInf = std::numeric_limits<float>::infinity();
 
-class FamilyTest : public testing::TestWithParam<std::string> {
- protected:
-  void SetUp() override { device_ = FindDevice(SharedContext(), GetParam()); }
-  bool interprets() const { return GetParam() == "reference"; }
-  bool on_host() const { return interprets() || GetParam() == "cpu"; }
-
-  int32_t device_ = -1;
-};
-
 TEST(FamiliesTest, AreListed) {
   std::vector<std::string> names;
   for (uint32_t i = 0; i < tl_family_count(); ++i) names.push_back(tl_family_name(i));
   EXPECT_EQ(tl_family_name(tl_family_count()), nullptr);
   EXPECT_EQ(tl_family_source("no such family"), nullptr);
-  for (const char* name : {"gemm", "softmax", "vector_add"}) {
+  for (const char* name : {"attention", "attention_decode", "elementwise", "gemm", "gemm_batched",
+                           "gemm_split_k", "layer_norm", "mla_decode", "moe_topk", "rms_norm",
+                           "rope", "silu_and_mul", "softmax", "vector_add"}) {
     EXPECT_EQ(std::count(names.begin(), names.end(), name), 1) << name;
   }
 }

@@ -29,8 +29,6 @@ Gemm OracleOf(const Type& type, bool ta, bool tb) {
   return gemm;
 }
 
-const char* Bool(bool value) { return value ? "true" : "false"; }
-
 Values ValuesOf(const Type& type, bool ta, bool tb) {
   return {{"t", type.t}, {"ta", Bool(ta)}, {"tb", Bool(tb)}};
 }
@@ -45,20 +43,12 @@ std::vector<Dims> SmallSizes() {
   return list;
 }
 
-class GemmTest : public testing::TestWithParam<std::string> {
+class GemmTest : public FamilyTest {
  protected:
-  void SetUp() override { device_ = FindDevice(SharedContext(), GetParam()); }
-
   bool on_gpu() const { return GetParam() == "cuda" || GetParam() == "hip"; }
 
   void CheckSizes(const Values& values, Gemm gemm, const std::vector<Dims>& sizes) {
-    const std::string title = GetParam() + " gemm " + Show(values);
-    const Kernel kernel = Compile(SharedContext(), "gemm", values, device_);
-    ASSERT_NE(kernel, nullptr) << title;
-    Series series(title, oracle::CheckGemm, &gemm);
-    for (const Dims& dims : sizes) {
-      if (!series.Check(kernel.get(), device_, dims)) return;
-    }
+    FamilyTest::CheckSizes("gemm", values, oracle::CheckGemm, &gemm, sizes);
   }
 
   void CheckTransposes(const Type& type) {
@@ -67,8 +57,6 @@ class GemmTest : public testing::TestWithParam<std::string> {
         CheckSizes(ValuesOf(type, ta, tb), OracleOf(type, ta, tb), SmallSizes());
     }
   }
-
-  int32_t device_ = -1;
 };
 
 TEST_P(GemmTest, Bf16) { CheckTransposes(kBf16); }
@@ -95,6 +83,55 @@ TEST_P(GemmTest, ActivationsAndBias) {
         gemm.bias = bias;
         CheckSizes(values, gemm, {{33, 70, 50}, {1, 1, 1}, {5, 129, 0}});
       }
+    }
+  }
+}
+
+TEST_P(GemmTest, Residual) {
+  for (const Type& type : {kBf16, kF32, kF64}) {
+    for (const bool bias : {false, true}) {
+      Values values = ValuesOf(type, false, true);
+      values.insert(values.end(), {{"residual", "on"}, {"act", "silu"}, {"bias", Bool(bias)}});
+      Gemm gemm = OracleOf(type, false, true);
+      gemm.act = Activation::kSilu;
+      gemm.bias = bias;
+      gemm.residual = true;
+      CheckSizes(values, gemm, {{33, 70, 50}, {1, 1, 1}, {5, 129, 0}, {0, 3, 3}});
+    }
+  }
+}
+
+// L, M, N, K
+TEST_P(GemmTest, Batched) {
+  const std::vector<Dims> sizes = {{3, 33, 70, 50}, {1, 1, 1, 1},    {2, 65, 129, 0},
+                                   {0, 4, 4, 4},    {5, 7, 64, 129}, {2, 100, 77, 33}};
+  for (const Type& type : {kBf16, kF16, kF32, kF64}) {
+    for (const bool ta : {false, true}) {
+      for (const bool tb : {false, true}) {
+        Gemm gemm = OracleOf(type, ta, tb);
+        FamilyTest::CheckSizes("gemm_batched", ValuesOf(type, ta, tb), oracle::CheckGemmBatched,
+                               &gemm, sizes);
+      }
+    }
+  }
+}
+
+// M, N, K, S: one part, more parts than steps, steps that no number of parts divides.
+TEST_P(GemmTest, SplitK) {
+  const std::vector<Dims> sizes = {{16, 70, 1000, 3}, {1, 1, 1, 1},     {5, 129, 0, 2},
+                                   {0, 4, 4, 4},      {33, 513, 77, 9}, {100, 64, 520, 1}};
+  for (const Type& type : {kBf16, kF16, kF32, kF64}) {
+    for (int flags = 0; flags < 4; ++flags) {
+      const bool ta = flags & 1, tb = !(flags & 2);
+      Gemm gemm = OracleOf(type, ta, tb);
+      gemm.bias = flags & 1;
+      gemm.residual = flags & 2;
+      gemm.act = flags == 3 ? Activation::kGelu : Activation::kNone;
+      Values values = ValuesOf(type, ta, tb);
+      values.insert(values.end(), {{"bias", Bool(gemm.bias)},
+                                   {"residual", Bool(gemm.residual)},
+                                   {"act", flags == 3 ? "gelu" : "none"}});
+      FamilyTest::CheckSizes("gemm_split_k", values, oracle::CheckGemm, &gemm, sizes);
     }
   }
 }

@@ -151,6 +151,30 @@ class Series {
   std::string where_;
 };
 
+// Tests of families, once for every backend with a device here.
+class FamilyTest : public testing::TestWithParam<std::string> {
+ protected:
+  void SetUp() override { device_ = FindDevice(SharedContext(), GetParam()); }
+  bool interprets() const { return GetParam() == "reference"; }
+  bool on_host() const { return interprets() || GetParam() == "cpu"; }
+
+  // The family with these values, at all these sizes.
+  void CheckSizes(const std::string& family, const Values& values, tl_oracle oracle, void* user,
+                  const std::vector<Dims>& sizes) {
+    const std::string title = GetParam() + " " + family + " " + Show(values);
+    const Kernel kernel = Compile(SharedContext(), family, values, device_);
+    ASSERT_NE(kernel, nullptr) << title;
+    Series series(title, oracle, user);
+    for (const Dims& dims : sizes) {
+      if (!series.Check(kernel.get(), device_, dims)) return;
+    }
+  }
+
+  int32_t device_ = -1;
+};
+
+inline const char* Bool(bool value) { return value ? "true" : "false"; }
+
 }  // namespace families
 
 #endif  // TILEJIT_TESTS_ABI_FAMILIES_TESTING_H_

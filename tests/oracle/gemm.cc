@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numbers>
 #include <numeric>
 #include <random>
 #include <vector>
@@ -46,27 +45,13 @@ struct Products {
   }
 };
 
-double Activate(Activation act, double x) {
-  switch (act) {
-    case Activation::kNone:
-      return x;
-    case Activation::kRelu:
-      return x < 0 ? 0 : x;
-    case Activation::kGelu:
-      return 0.5 * x * std::erfc(-x / std::numbers::sqrt2);
-    case Activation::kGeluTanh:
-      return 0.5 * x *
-             (1 + std::tanh(std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * x * x * x)));
-    case Activation::kSilu:
-      return x / (1 + std::exp(-x));
-  }
-  return x;
-}
+uint32_t TensorsOf(const Gemm& g) { return 3u + g.bias + g.residual; }
 
 class Solver {
  public:
   Solver(const Gemm& g, const tl_oracle_tensor* t) : g_(g), bias_(g.bias ? t[2].input : nullptr) {
-    const tl_oracle_tensor& c = t[g.bias ? 3 : 2];
+    const tl_oracle_tensor& c = t[TensorsOf(g) - 1];
+    if (g.residual) residual_ = t[TensorsOf(g) - 2].input;
     expected_ = c.expected;
     bound_ = c.bound;
     m_ = c.shape[0];
@@ -144,11 +129,11 @@ class Solver {
       error += eps * std::fabs(static_cast<double>(sum));
     }
     const double x = static_cast<double>(sum);
-    const double value = Activate(g_.act, x);
-    if (g_.act != Activation::kNone && g_.act != Activation::kRelu) {
-      // Their formulas form 1 + erf or 1 + tanh, whose error is relative to 1 and not to the
-      // result.
-      error = kActivationSlope * error + kFunctionEps * eps * std::fabs(x);
+    double value = Activate(g_.act, x);
+    error = ActivationBound(g_.act, x, error, eps);
+    if (residual_) {
+      value += residual_[i * n_ + j];
+      error += eps * std::fabs(value);
     }
     const Stored stored = Store(g_.out, value, error);
     expected_[i * n_ + j] = stored.expected;
@@ -157,6 +142,7 @@ class Solver {
 
   const Gemm& g_;
   const double* bias_;
+  const double* residual_ = nullptr;
   double* expected_;
   double* bound_;
   int64_t m_, n_, k_;
@@ -168,8 +154,27 @@ class Solver {
 int CheckGemm(void* user, const tl_oracle_tensor* tensors, uint32_t num_tensors, const int64_t*,
               const tl_scalar*) {
   const Gemm& g = *static_cast<const Gemm*>(user);
-  if (num_tensors != (g.bias ? 4u : 3u)) return 1;
+  if (num_tensors != TensorsOf(g)) return 1;
   Solver(g, tensors).Solve();
+  return 0;
+}
+
+int CheckGemmBatched(void* user, const tl_oracle_tensor* tensors, uint32_t num_tensors,
+                     const int64_t*, const tl_scalar*) {
+  const Gemm& g = *static_cast<const Gemm*>(user);
+  if (num_tensors != 3 || TensorsOf(g) != 3) return 1;
+  for (int64_t l = 0; l < tensors[2].shape[0]; ++l) {
+    tl_oracle_tensor one[3];
+    for (int i = 0; i < 3; ++i) {
+      one[i] = tensors[i];
+      ++one[i].shape;
+      const int64_t at = l * one[i].shape[0] * one[i].shape[1];
+      if (one[i].input) one[i].input += at;
+      if (one[i].expected) one[i].expected += at;
+      if (one[i].bound) one[i].bound += at;
+    }
+    Solver(g, one).Solve();
+  }
   return 0;
 }
 

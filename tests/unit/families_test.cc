@@ -90,6 +90,63 @@ TEST(FamiliesTest, Gemm) {
   }
 }
 
+// Every value of every bool, enum and dtype parameter binds, with the others at their defaults.
+TEST(FamiliesTest, Rows) {
+  for (const char* op : {"cast", "neg", "abs", "relu", "square", "sqrt", "rsqrt", "exp", "log",
+                         "sigmoid", "tanh", "silu", "gelu", "gelu_tanh"}) {
+    ExpectBinds("elementwise", {{"op", op}});
+    ExpectBinds("elementwise", {{"op", op}, {"t", "f64"}, {"M", "1"}, {"N", "0"}});
+  }
+  for (const char* op : {"add", "sub", "mul", "div", "max", "min"}) {
+    for (const char* with : {"whole", "row", "col", "scalar"}) {
+      ExpectBinds("elementwise", {{"op", op}, {"with", with}, {"t", "f16"}, {"ty", "f32"}});
+    }
+  }
+  for (const char* t : {"f16", "bf16", "f32"}) {
+    for (const char* flag : {"false", "true"}) {
+      ExpectBinds("rms_norm", {{"t", t}, {"residual", flag}, {"silu", flag}, {"tw", "f32"}});
+      ExpectBinds("rms_norm", {{"t", t}, {"weight", flag}, {"C", "160"}});
+      ExpectBinds("layer_norm", {{"t", t}, {"weight", flag}});
+      ExpectBinds("layer_norm", {{"t", t}, {"bias", flag}, {"C", "4096"}});
+    }
+    for (const char* act : {"silu", "gelu", "gelu_tanh", "relu", "sigmoid"}) {
+      ExpectBinds("silu_and_mul", {{"t", t}, {"act", act}});
+    }
+    for (const char* style : {"half", "interleaved"}) {
+      ExpectBinds("rope", {{"t", t}, {"style", style}});
+      ExpectBinds("rope", {{"t", t}, {"style", style}, {"D", "96"}, {"R", "32"}, {"tt", t}});
+    }
+  }
+}
+
+TEST(FamiliesTest, Attention) {
+  for (const char* t : {"f16", "bf16", "f32"}) {
+    for (const char* flag : {"false", "true"}) {
+      for (const char* depth : {"64", "96", "128", "192", "256"}) {
+        ExpectBinds("attention", {{"t", t}, {"D", depth}, {"causal", flag}, {"lse", flag}});
+        ExpectBinds("attention_decode", {{"t", t}, {"D", depth}, {"paged", flag}, {"lse", flag}});
+      }
+      ExpectBinds("attention_decode", {{"t", t}, {"page", "16"}, {"lse", flag}});
+      ExpectBinds("mla_decode", {{"t", t}, {"lse", flag}});
+      ExpectBinds("moe_topk", {{"t", t}, {"bias", flag}, {"renormalize", flag}});
+      ExpectBinds("moe_topk", {{"t", t}, {"score", "sigmoid"}, {"E", "7"}, {"k", "7"}});
+    }
+  }
+}
+
+TEST(FamiliesTest, OtherProducts) {
+  for (const char* t : {"e4m3", "e5m2", "f16", "bf16", "f32", "f64", "i8"}) {
+    for (const char* flag : {"false", "true"}) {
+      ExpectBinds("gemm", {{"t", t}, {"residual", "on"}, {"bias", flag}});
+      ExpectBinds("gemm_batched", {{"t", t}, {"ta", flag}, {"tb", flag}});
+      ExpectBinds("gemm_split_k", {{"t", t}, {"ta", flag}, {"tb", flag}, {"bias", flag}});
+    }
+  }
+  for (const char* act : {"none", "relu", "gelu", "gelu_tanh", "silu"}) {
+    ExpectBinds("gemm_split_k", {{"act", act}, {"residual", "on"}});
+  }
+}
+
 TEST(FamiliesTest, GemmChoosesItsTypes) {
   const auto types = [](const Values& values) {
     const StatusOr<Module> m = BindFamily("gemm", values);
@@ -111,6 +168,13 @@ TEST(FamiliesTest, WhatMakesNoSenseIsRefused) {
   EXPECT_FALSE(BindFamily("gemm", {{"act", "swish"}}).ok());
   EXPECT_FALSE(BindFamily("gemm", {{"t", "f64"}, {"bm", "128"}, {"bn", "128"}}).ok());
   EXPECT_FALSE(BindFamily("softmax", {{"N", "-1"}}).ok());
+  EXPECT_FALSE(BindFamily("elementwise", {{"op", "exp"}, {"t", "i32"}}).ok());
+  EXPECT_FALSE(BindFamily("elementwise", {{"op", "add"}, {"with", "diagonal"}}).ok());
+  EXPECT_FALSE(BindFamily("rope", {{"R", "7"}}).ok());
+  EXPECT_FALSE(BindFamily("rope", {{"D", "64"}, {"R", "128"}}).ok());
+  EXPECT_FALSE(BindFamily("moe_topk", {{"E", "4"}, {"k", "5"}}).ok());
+  EXPECT_FALSE(BindFamily("mla_decode", {{"page", "48"}, {"bn", "32"}}).ok());
+  EXPECT_FALSE(BindFamily("attention_decode", {{"page", "24"}, {"bn", "64"}}).ok());
 }
 
 }  // namespace
