@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "ir/address.h"
+#include "ir/visit.h"
 #include "passes/bank_notes.h"
 #include "passes/exchange_registers.h"
 #include "passes/lowering.h"
@@ -66,20 +67,31 @@ ExprRef NoneStraddles(const Lowering& l, const Region& r, const ExprRef& rows, i
   return ok;
 }
 
+// Does the launch know whether it is a multiple of something, and nobody before?
+bool DependsOnDim(const Lowering& l, const ExprRef& e) {
+  return AnyNode(e, [&](const ExprRef& node) {
+    const VarRef* ref = As<VarRef>(node);
+    return ref && l.module().var(ref->var).role == VarRole::kDim;
+  });
+}
+
 Width WidthOf(const Lowering& l, const Region& r, const ExprRef& rows, int64_t at_most) {
   const Buffer& b = l.buffer(r.buffer);
   Width w;
   if (!RunsAlongMemory(l, r)) return w;
   int64_t count = 1;
   while (count * 2 <= std::min(at_most, kVectorBytes / BytesOf(l, r))) count *= 2;
+  const ExprRef& offset = r.offset.back();
+  const bool asks = b.scope == Scope::kGlobal && DependsOnDim(l, offset);
   const auto divides = [&](int64_t n) {
-    return r.extents.back() % n == 0 && l.DivisorOf(r.offset.back()) % n == 0 &&
+    return r.extents.back() % n == 0 && (asks || l.DivisorOf(offset) % n == 0) &&
            (b.scope == Scope::kGlobal || b.extents.back() % n == 0);
   };
   while (count > 1 && !divides(count)) count /= 2;
   w.count = count;
   if (count == 1 || b.scope != Scope::kGlobal) return w;
   w.fast = MakeIsAligned(r.buffer, static_cast<int>(count * BytesOf(l, r)));
+  w.fast = Both(std::move(w.fast), IsMultiple(l, offset, count));
   for (int d = 0; d + 1 < b.rank(); ++d) {
     w.fast = Both(std::move(w.fast), IsMultiple(l, b.strides[d], count));
   }

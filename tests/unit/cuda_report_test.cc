@@ -132,6 +132,20 @@ TEST(CopyNotes, FixedStridesNeedNoTestButAlignment) {
               Contains(HasSubstr("element by element: the tensor's rows are no multiples")));
 }
 
+// A window that starts at a multiple of a vector for some dims: the launch decides.
+TEST(CopyNotes, WindowsThatStartAtADim) {
+  const auto notes = NotesOf(testing::FamilyText("silu_and_mul"));
+  EXPECT_THAT(notes, Not(Contains(HasSubstr("no thread has neighbours"))));
+  const auto lowered =
+      testing::LowerText(testing::FamilyText("silu_and_mul"), {}, *FindCudaTarget("sm_80"));
+  ASSERT_TRUE(lowered.ok()) << lowered.status();
+  EXPECT_THAT(testing::KernelText(lowered->generated),
+              ::testing::ContainsRegex(R"(\(n1 \+ v[0-9]+ \* 2048\) & 7)"));
+  // A fixed number decides at once.
+  EXPECT_THAT(NotesOf(testing::FamilyText("silu_and_mul"), {{"N", "4095"}}),
+              Contains(HasSubstr("element by element")));
+}
+
 TEST(CopyNotes, WhyElementByElement) {
   const auto copy = [](std::string_view tile, std::string_view arrow) {
     return NotesOf(absl::StrCat(R"(tl 1.0
