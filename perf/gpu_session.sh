@@ -44,9 +44,12 @@ nvidia-smi --query-gpu=name,driver_version --format=csv,noheader | tee "$OUT/gpu
 step driver "$PREFIX/bin/unit_cuda_device_gpu"
 step families "$PREFIX/bin/abi_check_families" --gtest_filter='*/cuda'
 step gemm "$PREFIX/bin/abi_check_gemm" --gtest_filter='*/cuda'
+step rows "$PREFIX/bin/abi_check_rows" --gtest_filter='*/cuda'
+step attention "$PREFIX/bin/abi_check_attention" --gtest_filter='*/cuda'
 step example "$PREFIX/bin/example_gemm"
 step quickstart "$PREFIX/examples/quickstart.sh" --prebuilt "$PREFIX"
 step table "$PREFIX/programs/table/check_table.sh" "$TL" cuda
+step "table of families" "$PREFIX/programs/table/check_table.sh" "$TL" cuda '' families.txt
 export -f foreign_cache
 [ ! -d "$PREFIX/warm" ] || step foreign_cache foreign_cache
 for program in "$PREFIX"/programs/attention.tl; do
