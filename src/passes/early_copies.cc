@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <utility>
+#include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
 #include "ir/visit.h"
@@ -25,12 +27,12 @@ void VisitUses(const Stmt& s, absl::FunctionRef<void(BufferId, bool write)> visi
   if (const Recv* x = std::get_if<Recv>(&s.node)) visit(x->channel, true);
 }
 
+}  // namespace
+
 bool IsPipelined(const StmtRef& s) {
   const For* loop = As<For>(s);
   return loop && loop->kind == LoopKind::kPipelined;
 }
-
-}  // namespace
 
 int64_t ArenaBytes(const Buffer& b) {
   const int64_t bytes = b.stored_bytes();
@@ -133,6 +135,9 @@ class Finder {
       : m_(module), facts_(facts), loop_(loop) {
     for (const StmtRef& s : loop_.body) {
       if (const Let* let = As<Let>(s)) lets_[let->var] = let->value;
+      if (const Copy* copy = As<Copy>(s); copy && IsFromTensor(*copy)) {
+        fillers_[copy->dst.buffer].push_back(s);
+      }
     }
     VisitStmts(loop_.body, [&](const StmtRef& s) {
       if (const Assign* assign = As<Assign>(s)) assigned_.insert(assign->var);
@@ -143,20 +148,33 @@ class Finder {
   }
 
   LoopCopies Run() {
+    std::vector<StmtRef> accepted;
     for (const StmtRef& s : loop_.body) {
       if (const Copy* copy = As<Copy>(s); copy && IsFromTensor(*copy)) {
         absl::flat_hash_set<VarId> needed;
         const std::string reason = WhyNot(s, *copy, needed);
-        if (reason.empty()) {
-          out_.tiles.push_back(copy->dst.buffer);
-          out_.lets.insert(needed.begin(), needed.end());
-        } else {
+        if (!reason.empty()) {
           Refuse(*s, *copy, reason);
+          refused_.insert(copy->dst.buffer);
+        } else {
+          if (!absl::c_linear_search(out_.tiles, copy->dst.buffer)) {
+            out_.tiles.push_back(copy->dst.buffer);
+          }
+          out_.lets.insert(needed.begin(), needed.end());
+          accepted.push_back(s);
         }
       }
       RefuseNested(*s);
       NoteUses(s);
     }
+    // All parts of a tile or none.
+    for (const StmtRef& s : accepted) {
+      const Copy& copy = *As<Copy>(s);
+      if (refused_.contains(copy.dst.buffer)) {
+        Refuse(*s, copy, absl::StrCat("another part of ", NameOf(copy.dst.buffer), " is not"));
+      }
+    }
+    std::erase_if(out_.tiles, [&](BufferId tile) { return refused_.contains(tile); });
     return std::move(out_);
   }
 
@@ -191,11 +209,32 @@ class Finder {
     });
   }
 
-  // What the body has touched so far.
+  // What the body has touched so far, besides tiles by the parts that fill them.
   void NoteUses(const StmtRef& root) {
+    const Copy* copy = As<Copy>(root);
+    const BufferId filled = copy && FillPart(copy->dst.buffer) ? copy->dst.buffer : kNoId;
     VisitStmts({root}, [&](const StmtRef& s) {
-      VisitUses(*s, [&](BufferId b, bool) { used_.insert(b); });
+      VisitUses(*s, [&](BufferId b, bool) {
+        if (b != filled) used_.insert(b);
+      });
     });
+  }
+
+  // Do several copies of the body fill a part of the tile each, rows behind rows, and all of it?
+  bool FillPart(BufferId tile) const {
+    const auto it = fillers_.find(tile);
+    if (it == fillers_.end() || it->second.size() < 2) return false;
+    const Buffer& b = m_.buffer(tile);
+    int64_t rows = 0;
+    for (const StmtRef& s : it->second) {
+      const Region& part = As<Copy>(s)->dst;
+      if (part.rank() != b.rank() || b.rank() == 0 || !IsInt(part.offset[0], rows)) return false;
+      for (int d = 1; d < b.rank(); ++d) {
+        if (!IsInt(part.offset[d], 0) || part.extents[d] != b.extents[d]) return false;
+      }
+      rows += part.extents[0];
+    }
+    return rows == b.extents[0];
   }
 
   const std::string& NameOf(BufferId b) const { return m_.buffer(b).name; }
@@ -205,7 +244,9 @@ class Finder {
     if (tile.scope != Scope::kShared || tile.role != BufferRole::kTile) {
       return absl::StrCat(tile.name, " is no shared tile");
     }
-    if (!IsWhole(tile, copy.dst)) return absl::StrCat("it fills only a part of ", tile.name);
+    if (!IsWhole(tile, copy.dst) && !FillPart(copy.dst.buffer)) {
+      return absl::StrCat("it fills only a part of ", tile.name);
+    }
     const DType from = m_.buffer(copy.src.buffer).dtype;
     if (from != tile.dtype) {
       return absl::StrCat("it converts ", Name(from), " to ", Name(tile.dtype));
@@ -222,8 +263,9 @@ class Finder {
   }
 
   std::string WhyNotTile(const StmtRef& at, BufferId tile) const {
+    const bool parts = FillPart(tile);
     for (const StmtRef& writer : writers_.at(tile)) {
-      if (writer == at) continue;
+      if (writer == at || (parts && absl::c_linear_search(fillers_.at(tile), writer))) continue;
       const std::string place = FormatSpan(writer->span);
       return absl::StrCat(NameOf(tile), " is also written", place.empty() ? "" : " at ", place);
     }
@@ -269,7 +311,8 @@ class Finder {
   absl::flat_hash_map<VarId, ExprRef> lets_;  // at the top level of the body
   absl::flat_hash_set<VarId> assigned_;
   absl::flat_hash_map<BufferId, std::vector<StmtRef>> writers_;
-  absl::flat_hash_set<BufferId> used_;
+  absl::flat_hash_map<BufferId, std::vector<StmtRef>> fillers_;  // copies at the top level
+  absl::flat_hash_set<BufferId> used_, refused_;
   LoopCopies out_;
 };
 

@@ -13,6 +13,8 @@
 
 namespace tl {
 
+bool IsPipelined(const StmtRef& s);
+
 // What has to be known about a whole launch. Loops are named by their variables.
 class LaunchFacts {
  public:
@@ -56,7 +58,8 @@ class LaunchFacts {
 
 // Of one loop.
 struct LoopCopies {
-  // Tiles whose copies may start early, each filled by one copy at the top level of the body.
+  // Tiles whose copies may start early, each filled at the top level of the body by one copy, or by
+  // several that fill a part each and together all of it.
   std::vector<BufferId> tiles;
   // The lets at the top level of the body that tell where these copies read from.
   absl::flat_hash_set<VarId> lets;

@@ -68,14 +68,14 @@ ExprRef NoneStraddles(const Lowering& l, const Region& r, const ExprRef& rows, i
 }
 
 // Does the launch know whether it is a multiple of something, and nobody before?
-bool DependsOnDim(const Lowering& l, const ExprRef& e) {
+bool DependsOnDim(Lowering& l, const ExprRef& e) {
   return AnyNode(e, [&](const ExprRef& node) {
     const VarRef* ref = As<VarRef>(node);
     return ref && l.module().var(ref->var).role == VarRole::kDim;
   });
 }
 
-Width WidthOf(const Lowering& l, const Region& r, const ExprRef& rows, int64_t at_most) {
+Width WidthOf(Lowering& l, const Region& r, const ExprRef& rows, int64_t at_most) {
   const Buffer& b = l.buffer(r.buffer);
   Width w;
   if (!RunsAlongMemory(l, r)) return w;
@@ -239,7 +239,7 @@ void StoreVectors(Lowering& l, BufferId fragment, const Window& w, int64_t count
 
 // Threads that hold few neighbours each would write many short pieces of rows: they put the tile in
 // order in shared memory first, and it leaves in whole vectors.
-bool WantsOrder(const Lowering& l, BufferId fragment, const Window& w) {
+bool WantsOrder(Lowering& l, BufferId fragment, const Window& w) {
   const FragmentLayout& layout = *l.LayoutOf(fragment);
   constexpr int64_t kFewSlots = 8;
   if (!l.may_stage() || !l.IsGlobal(w.region) || w.transpose || layout.slots() < kFewSlots) {

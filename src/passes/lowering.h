@@ -54,7 +54,6 @@ class Lowering {
   // ---- What is being lowered
 
   Module& module() { return m_; }
-  const Module& module() const { return m_; }
   const Buffer& buffer(BufferId id) const { return m_.buffers[id]; }
   bool flat() const { return target_.simt; }
   // Several threads run one block: statements must be shared out and ordered.

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -23,6 +24,58 @@ std::string Describe(const StmtRef& loop) {
   const std::string at = FormatSpan(loop->span);
   return at.empty() ? "loop" : absl::StrCat("loop at ", at);
 }
+
+// ---- First of all
+
+// `unrolled` loops of a pipelined one that do nothing but copy become their iterations, so that
+// what they copy counts as the pipelined loop's own.
+class Unroller : public StmtMapper {
+ public:
+  explicit Unroller(Module& module) : m_(module) {}
+
+  StmtRef MapStmt(const StmtRef& s) override {
+    const bool outer = std::exchange(inside_, IsPipelined(s));
+    StmtRef out = StmtMapper::MapStmt(s);
+    inside_ = outer;
+    return out;
+  }
+
+  // `b` is the body of a pipelined loop where `inside_` holds.
+  Block MapBlock(const Block& b) override {
+    Block out;
+    const bool inside = inside_;
+    for (const StmtRef& s : b) {
+      const For* loop = As<For>(s);
+      if (inside && loop && Copies(*loop)) {
+        for (int64_t i = *IntValue(loop->begin); i < *IntValue(loop->end); ++i) {
+          Substitution index;
+          index.vars[loop->var] = MakeInt(i);
+          Block once = CloneBlock(m_, loop->body, std::move(index));
+          out.insert(out.end(), once.begin(), once.end());
+        }
+      } else {
+        out.push_back(MapStmt(s));
+      }
+    }
+    return out;
+  }
+
+ private:
+  bool Copies(const For& loop) const {
+    constexpr int64_t kMostIterations = 16;
+    const int64_t *begin = IntValue(loop.begin), *end = IntValue(loop.end);
+    if (loop.kind != LoopKind::kUnrolled || !begin || !end || *end - *begin > kMostIterations) {
+      return false;
+    }
+    return absl::c_all_of(loop.body, [&](const StmtRef& s) {
+      const Copy* copy = As<Copy>(s);
+      return As<Let>(s) || (copy && m_.buffer(copy->src.buffer).scope == Scope::kGlobal);
+    });
+  }
+
+  Module& m_;
+  bool inside_ = false;
+};
 
 // ---- Plan: nothing is changed yet
 
@@ -55,8 +108,7 @@ class LaunchPlanner {
   void Walk(const Block& block) {
     for (const StmtRef& s : block) {
       VisitBlocks(*s, [&](const Block& b) { Walk(b); });
-      const For* loop = As<For>(s);
-      if (loop && loop->kind == LoopKind::kPipelined) PlanOne(s, *loop);
+      if (IsPipelined(s)) PlanOne(s, *As<For>(s));
     }
   }
 
@@ -67,6 +119,7 @@ class LaunchPlanner {
       return Note(s, " is not pipelined: it has less than two iterations");
     }
     PlannedLoop planned{FindEarlyCopies(m_, facts_, loop), {}};
+    if (transport_ == Transport::kRegisters) DropParts(loop, planned.copies);
     if (!planned.copies.tiles.empty()) {
       Ring ring{planned.copies.tiles, 1, transport_};
       ring.depth = DepthOf(s, loop, trips, ring);
@@ -75,6 +128,21 @@ class LaunchPlanner {
       Note(s, " is not pipelined: it copies from no tensor");
     }
     m_.notes.insert(m_.notes.end(), planned.copies.refused.begin(), planned.copies.refused.end());
+  }
+
+  // A fragment in between cannot be filled in parts and stay in registers.
+  void DropParts(const For& loop, LoopCopies& copies) {
+    std::erase_if(copies.tiles, [&](BufferId tile) {
+      const auto fills = [&](const StmtRef& s) {
+        const Copy* copy = As<Copy>(s);
+        return copy && copy->dst.buffer == tile && !IsWhole(m_.buffer(tile), copy->dst);
+      };
+      if (absl::c_none_of(loop.body, fills)) return false;
+      copies.refused.push_back(absl::StrCat("copies to ", m_.buffer(tile).name,
+                                            " are not overlapped: each fills a part of it, which "
+                                            "takes asynchronous copies"));
+      return true;
+    });
   }
 
   // The stages that the author asks for, fewer if they do not fit; 1: no overlap.
@@ -401,10 +469,10 @@ class Applier : public StmtMapper {
   }
 
   StmtRef MapStmt(const StmtRef& s) override {
-    if (const For* loop = As<For>(s); loop && loop->kind == LoopKind::kPipelined) {
-      For serial = *loop;
+    if (IsPipelined(s)) {
+      For serial = *As<For>(s);
       serial.kind = LoopKind::kSerial;
-      serial.body = MapBlock(loop->body);
+      serial.body = MapBlock(serial.body);
       return MakeStmt(std::move(serial), s->span, s->id);
     }
     const Team outer = team_;
@@ -422,10 +490,7 @@ class Applier : public StmtMapper {
 
 bool HasPipelined(const Launch& launch) {
   bool found = false;
-  VisitStmts(launch.body, [&](const StmtRef& s) {
-    const For* loop = As<For>(s);
-    found = found || (loop && loop->kind == LoopKind::kPipelined);
-  });
+  VisitStmts(launch.body, [&](const StmtRef& s) { found = found || IsPipelined(s); });
   return found;
 }
 
@@ -439,6 +504,7 @@ Status PlanPipelines(Module& module, const Target& target, int64_t shared_budget
     PlannedLoops planned;
     // Elsewhere copies are stores of single elements, which gain nothing by coming early.
     if (UsesRegisters(target, launch)) {
+      launch.body = Unroller(module).MapBlock(launch.body);
       TL_ASSIGN_OR_RETURN(planned, LaunchPlanner(module, target, limit, max_slots, launch).Run());
     }
     launch.body = Applier(module, planned).MapBlock(launch.body);

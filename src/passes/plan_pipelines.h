@@ -4,9 +4,11 @@
 //
 // A copy may start early if it fills a whole shared tile from a tensor that the launch does not
 // write, the tile is filled by nothing else in the loop and used only there and behind the copy,
-// and where it reads from is known before the earlier iterations have run. The tiles of such copies
-// become a ring: they get a leading dim of `stages` slots, fewer where memory is short. Every other
-// copy stays where it stands, and a note in Module::notes says why.
+// and where it reads from is known before the earlier iterations have run. Several copies that fill
+// a part each, and all of the tile together, count as one; `unrolled` loops that do nothing but
+// copy are their iterations. The tiles of such copies become a ring: they get a leading dim of
+// `stages` slots, fewer where memory is short. Every other copy stays where it stands, and a note
+// in Module::notes says why.
 //
 // What comes out, for `pipelined j in n stages=3 { copy X[j*8] -> x  … x … }`:
 //

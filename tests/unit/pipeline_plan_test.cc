@@ -431,6 +431,20 @@ TEST(PlanPipelines, NotesSayWhatIsDone) {
   EXPECT_THAT(m.notes, ElementsAre("loop at 7:5: 3 slots of x filled by asynchronous copies"));
 }
 
+// Pages of a cache, say: several copies fill a tile, in a row or in a loop that only copies.
+TEST(PlanPipelines, PartsFillATile) {
+  constexpr std::string_view kFills[] = {
+      "v = view w[0, 0] [8, 8]\n copy X[m*8, j*8] -> v  u = view w[8, 0] [8, 8]\n"
+      "copy X[m*8, j*8] -> u",
+      "unrolled k in 2 { v = view w[k*8, 0] [8, 8]\n p = m + k  copy X[p*8:, j*8:] -> v }"};
+  for (const std::string_view fill : kFills) {
+    const Module m =
+        Planned(absl::StrCat("w = alloc_shared<f16>[16, 8]\n pipelined j in N stages=3 {", fill,
+                             "\n copy w -> Y[m*16, j*8] }"));
+    EXPECT_THAT(m.notes, ElementsAre(HasSubstr("3 slots of w filled by asynchronous copies")));
+  }
+}
+
 struct Refusal {
   std::string_view body;
   std::string_view note;
@@ -450,6 +464,12 @@ TEST(PlanPipelines, NotesSayWhatIsNotOverlapped) {
       {"copy X[m*8, j*8] -> f  copy f -> Y[m*8, j*8]", "f is no shared tile"},
       {"v = view w[8, 0] [8, 8]\n copy X[m*8, j*8] -> v  copy w -> Y[m*16, j*8]",
        "it fills only a part of w"},
+      {"v = view w[8, 0] [8, 8]\n copy X[m*8, j*8] -> v  u = view w[4, 0] [8, 8]\n"
+       "copy X[m*8, j*8] -> u  copy w -> Y[m*16, j*8]",
+       "it fills only a part of w"},
+      {"v = view w[0, 0] [8, 8]\n copy X[m*8, j*8] -> v  u = view w[8, 0] [8, 8]\n"
+       "copy Z[m*8, j*8] -> u  copy w -> Z[m*16, j*8]",
+       "the launch also writes Z"},
       {"copy X[m*8, j*8] -> h  copy h -> Y[m*8, j*8]", "it converts f16 to f32"},
       {"copy X[m*8, j*8] -> x transpose\n copy x -> Y[m*8, j*8]", "it transposes"},
       {"copy Z[m*8, j*8] -> x  copy x -> Z[m*8, j*8]", "the launch also writes Z"},
