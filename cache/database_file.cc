@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <cstring>
 #include <optional>
 #include <utility>
 
@@ -292,6 +293,21 @@ StatusOr<std::unique_ptr<Connection>> CreatePlainDatabase(const std::string& pat
       "PRAGMA page_size=4096; PRAGMA journal_mode=MEMORY; PRAGMA synchronous=OFF"));
   TL_RETURN_IF_ERROR(WriteSchema(*connection));
   return connection;
+}
+
+// https://www.sqlite.org/fileformat.html, "The Database Header".
+bool IsPlainDatabase(const std::string& path) {
+  constexpr std::string_view kMagic("SQLite format 3\0", 16);
+  constexpr unsigned char kWithoutLog = 1;  // of both versions of the format; 2 has a log
+  unsigned char header[100];
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+  if (fd < 0) return false;
+  const bool whole = read(fd, header, sizeof(header)) == sizeof(header);
+  close(fd);
+  if (!whole || std::memcmp(header, kMagic.data(), kMagic.size()) != 0) return false;
+  int64_t application = 0;
+  for (int i = 68; i < 72; ++i) application = application << 8 | header[i];
+  return header[18] == kWithoutLog && header[19] == kWithoutLog && application == kApplicationId;
 }
 
 StatusOr<DatabaseFile> OpenDatabaseFileReadOnly(const std::string& path, const std::string& vfs) {

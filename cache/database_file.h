@@ -59,6 +59,8 @@ StatusOr<DatabaseFile> OpenDatabaseFileReadOnly(const std::string& path, const s
 // An empty database of this schema under a name that must not exist yet, with no log beside it:
 // what becomes a pack. Not durable until it was synchronised by hand.
 StatusOr<std::unique_ptr<Connection>> CreatePlainDatabase(const std::string& path);
+// Is the regular file one of those, as far as its first bytes tell?
+bool IsPlainDatabase(const std::string& path);
 
 // Renames the file with its log and shared memory, if it still is the one that was found damaged
 // (another process may have been quicker). Returns the new name, empty if there was nothing to do.

@@ -18,6 +18,20 @@ namespace {
 
 constexpr char kContents[] = "SELECT count(*), coalesce(sum(bytes), 0) FROM usage";
 
+// A pack takes the place of nothing but an older pack, or of an empty file: never that of a cache's
+// database, whose log beside it would then be read as the pack's.
+Status CheckReplaceable(const std::string& path) {
+  struct stat info;
+  if (lstat(path.c_str(), &info) != 0) return absl::OkStatus();
+  if (S_ISREG(info.st_mode) && (info.st_size == 0 || IsPlainDatabase(path))) {
+    return absl::OkStatus();
+  }
+  return MakeError(absl::StatusCode::kFailedPrecondition,
+                   path +
+                       " exists and is no pack; a pack replaces an older one only. Choose "
+                       "another name, or remove the file");
+}
+
 // A name beside `path` that goes with the object unless it was published.
 class UnfinishedFile {
  public:
@@ -103,10 +117,7 @@ StatusOr<std::unique_ptr<ArtifactStore>> OpenPack(const std::string& path, Warni
 
 StatusOr<PackContents> WritePack(ArtifactStore& store, const std::string& path,
                                  absl::FunctionRef<bool(const ArtifactKey& key)> wanted) {
-  struct stat info;
-  if (lstat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode)) {
-    return MakeError(absl::StatusCode::kFailedPrecondition, path + " is no regular file");
-  }
+  TL_RETURN_IF_ERROR(CheckReplaceable(path));
   UnfinishedFile file(path);
   PackContents contents;
   {

@@ -46,7 +46,8 @@ int Run(const Session& session) {
   } catch (const Failure& failure) {
     const Program& p = session.program;
     std::fputs(ErrorText(failure, p.file, p.source).c_str(), stderr);
-    return failure.reason == TL_REASON_MISMATCH ? kMismatch : kFailed;
+    const bool wrong = failure.reason == TL_REASON_MISMATCH || failure.status == TL_DATA_LOSS;
+    return wrong ? kMismatch : kFailed;
   } catch (const UsageError& error) {
     return Usage(error.what());
   } catch (const std::exception& error) {

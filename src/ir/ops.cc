@@ -74,8 +74,8 @@ constexpr OpSpec kOps[] = {
     {"pipelined", Form::kLoop, 1, kRegion, kPipelinedAttrs},
     {"if", Form::kIf},
     {"on", Form::kOn},
-    {"lag", Form::kBlock},
-    {"in_turn", Form::kBlock},
+    {"lag", Form::kBlock, 1},
+    {"in_turn", Form::kBlock, 0},
     {"send", Form::kMove},
     {"recv", Form::kMove},
 };

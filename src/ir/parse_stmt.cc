@@ -80,6 +80,7 @@ Status Parser::ParseOp(const OpSpec& op, Stmt* stmt) {
       TL_RETURN_IF_ERROR(ParseOn(stmt));
       break;
     default: {
+      if (op.count == 0 && At("{")) break;
       TL_ASSIGN_OR_RETURN(ExprRef value, Expression());
       stmt->operands.push_back(std::move(value));
     }

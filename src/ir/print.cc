@@ -398,6 +398,7 @@ void Printer::PrintAlloc(const Stmt& stmt) {
 
 // Loops, parallel, on, lag and in_turn up to their attributes.
 void Printer::PrintHead(const Stmt& stmt) {
+  if (stmt.operands.empty() && stmt.targets.empty()) return Put(stmt.op);
   Put(stmt.op, " ");
   PrintNames(stmt.names);
   if (!stmt.names.empty()) Put(" in ");

@@ -66,7 +66,7 @@ struct Name {
 // - parallel: names in targets (one extent a name), body
 // - if: operands[0], body, else_body; `else if` is an else_body of one if
 // - on: names[0] in operands[0], body
-// - lag, in_turn: operands[0], body
+// - lag, in_turn: operands[0] (in_turn may have none), body
 struct Stmt {
   std::string op;
   Span span;  // of the whole statement's head (not the body)

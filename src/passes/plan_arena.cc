@@ -196,8 +196,8 @@ Status TooLarge(const Module& module, const Launch& launch, const Target& target
   const std::string cure =
       budget && factor > kLargestFactor
           ? absl::StrCat("Give a budget of at least ", launch.arena_bytes, ", or none")
-          : absl::StrCat("Make tile extents or stages smaller by a factor of ", factor,
-                         budget ? ", or the budget larger" : "");
+          : absl::StrCat("Make tile extents, stages or channel depths smaller by a factor of ",
+                         factor, budget ? ", or the budget larger" : "");
   return LimitError(
       launch.span,
       absl::StrCat("the tiles of one block take ", launch.arena_bytes, " bytes of on-chip memory, ",

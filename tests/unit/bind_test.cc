@@ -88,6 +88,7 @@ TEST(Bind, CompileTimeConditions) {
       {"if flag and bias[0] > 0 { clear v }", ""},
       {"if not flag or bias[0] > 0 { clear i }", "fill i, 0\n"},
       {"in_turn off { clear i }", "fill i, 0\n"},
+      {"in_turn { clear i }", "in_turn true {\nfill i, 0\n}\n"},
       {"in_turn on { clear i }", "in_turn true {\nfill i, 0\n}\n"},
   });
   const StatusOr<Module> without = BindText(InLaunch(use));

@@ -126,6 +126,23 @@ TEST_F(PackTest, CannotBeWrittenEverywhere) {
   EXPECT_THAT(FilesIn(dir_.path()), ElementsAre("my.pack"));
 }
 
+TEST_F(PackTest, ReplacesNothingElse) {
+  std::ofstream(Pack()) << "a letter";
+  EXPECT_THAT(std::string(WritePack(store_, Pack(), &Everything).status().message()),
+              HasSubstr("exists and is no pack"));
+  EXPECT_EQ(ReadFile(Pack()), "a letter");
+  std::ofstream(Pack(), std::ios::trunc);
+  Write();
+  // The database of a cache, also while somebody has it open.
+  TempDir dir;
+  auto cache = SqliteStore::Open(dir.cache(), {});
+  ASSERT_TRUE(cache.ok()) << cache.status();
+  ASSERT_TRUE((*cache)->Put(KeyOf("x"), ArtifactOf("x")).ok());
+  EXPECT_THAT(std::string(WritePack(store_, dir.database(), &Everything).status().message()),
+              HasSubstr("exists and is no pack"));
+  EXPECT_TRUE((*cache)->Find(KeyOf("x"), {}).has_value());
+}
+
 TEST_F(PackTest, IsImportedOnce) {
   Write();
   MemoryStore into(0);
