@@ -23,6 +23,13 @@ ROWS = [
     ("softmax", ROWS_, True, dict(bm=1, bn=4096)),
     ("softmax", ROWS_, False, dict(bm=1, bn=4096)),
     ("softmax", ROWS_, False, {}),
+    ("softmax", dict(M=65536, N=1024), True, {}),
+    ("softmax", dict(M=4096, N=32768), True, {}),
+    ("rms_norm", dict(M=16384, C=4096), True, dict(silu="on", bm=1, bn=4096)),
+    ("rms_norm", dict(M=604800, C=160), True, dict(silu="on", bm=32, bn=256)),
+    ("rms_norm", dict(M=302400, C=512), True, dict(silu="on", bm=8, bn=512)),
+    ("attention", dict(B=4, H=16, Hkv=16, Sq=4096, Sk=4096), False, dict(causal="on")),
+    ("attention", dict(B=2, H=32, Hkv=32, Sq=8192, Sk=8192), False, dict(D=64)),
     ("vector_add", dict(N=1 << 24), False, {}),
 ]
 
@@ -39,21 +46,33 @@ def rand(*shape, dtype=torch.bfloat16):
     return (torch.rand(*shape, device="cuda", dtype=torch.float32) * 2 - 1).to(dtype)
 
 
-def torch_call(family, d):
+def torch_call(family, d, choices):
     if family == "gemm":
         sets = [(rand(d["M"], d["K"]), rand(d["N"], d["K"])) for _ in range(2)]
         return lambda i: torch.matmul(sets[i % 2][0], sets[i % 2][1].T)
     if family == "softmax":
         x = rand(d["M"], d["N"])
         return lambda i: torch.softmax(x, -1)
+    if family == "rms_norm":
+        x, w = rand(d["M"], d["C"]), rand(d["C"])
+        f = torch.nn.functional
+        return lambda i: f.silu(f.rms_norm(x, (d["C"],), w, 1e-5))
+    if family == "attention":
+        q, k, v = (rand(d["B"], d["Sq"], d["H"], choices.get("D", 128)).transpose(1, 2) for _ in range(3))
+
+        def attention(i):
+            with torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.CUDNN_ATTENTION):
+                torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal="causal" in choices)
+
+        return attention
     x, y = rand(d["N"], dtype=torch.float32), rand(d["N"], dtype=torch.float32)
     return lambda i: x + y
 
 
 def copy_call(family, d):
-    if family != "softmax":
+    if family not in ("softmax", "rms_norm"):
         return None
-    x = rand(d["M"], d["N"])
+    x = rand(*d.values())
     y = torch.empty_like(x)
     return lambda i: y.copy_(x)
 
@@ -87,7 +106,7 @@ def median(values):
 
 
 def row_of(family, dims, fixed, choices):
-    graph = graph_of(torch_call(family, dims))
+    graph = graph_of(torch_call(family, dims, choices))
     once = ours(family, dims, fixed, choices, 1)
     rounds = max(3, int(SECONDS * 1e6 / (50 * once)))
     pairs = [(ours(family, dims, fixed, choices, rounds), theirs(*graph)) for _ in range(TURNS)]

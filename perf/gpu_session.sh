@@ -11,17 +11,17 @@ TL=$PREFIX/bin/tl
 export TL_CACHE_DIR=$(mktemp -d)
 
 export PREFIX OUT TL
-failed=()
-# step NAME COMMAND...
+LOGS=$(mktemp -d)
+# step NAME COMMAND...: correctness has no need of the GPU alone, so steps run beside each other.
 step() {
-  local name=$1 start=$SECONDS
+  while [ "$(jobs -rp | wc -l)" -ge "${TL_STEPS:-12}" ]; do wait -n; done
+  run_step "$@" &
+}
+run_step() {
+  local name=$1 start=$SECONDS result=ok
   shift
-  if timeout 240 bash -c '"$@"' step "$@" >>"$OUT/session.log" 2>&1; then
-    printf 'ok      %-28s %4d s\n' "$name" $((SECONDS - start))
-  else
-    printf 'FAILED  %-28s %4d s\n' "$name" $((SECONDS - start))
-    failed+=("$name")
-  fi
+  timeout 400 bash -c '"$@"' step "$@" >"$LOGS/$name" 2>&1 || result=FAILED
+  printf '%-7s %-32s %4d s\n' $result "$name" $((SECONDS - start)) | tee -a "$LOGS/.steps"
 }
 
 # A cache that another machine filled with another NVRTC, here and with none at all: no compile.
@@ -48,8 +48,11 @@ step rows "$PREFIX/bin/abi_check_rows" --gtest_filter='*/cuda'
 step attention "$PREFIX/bin/abi_check_attention" --gtest_filter='*/cuda'
 step example "$PREFIX/bin/example_gemm"
 step quickstart "$PREFIX/examples/quickstart.sh" --prebuilt "$PREFIX"
-step table "$PREFIX/programs/table/check_table.sh" "$TL" cuda
-step "table of families" "$PREFIX/programs/table/check_table.sh" "$TL" cuda '' families.txt
+for table in checks families; do
+  for shard in 0 1 2 3 4 5; do
+    step "table of $table, $shard of 6" "$PREFIX/programs/table/check_table.sh" "$TL" cuda '' $table.txt $shard/6
+  done
+done
 export -f foreign_cache
 [ ! -d "$PREFIX/warm" ] || step foreign_cache foreign_cache
 for program in "$PREFIX"/programs/attention.tl; do
@@ -71,9 +74,29 @@ for tool in memcheck racecheck; do
   done
   step "$tool vector_add" compute-sanitizer --tool $tool --error-exitcode 9 \
     "$TL" check vector_add --backend cuda --dim N=100003
+  for args in channels "channels -p depth=5 -p thr=128" group_products "group_products -p t=bf16 -p stages=3"; do
+    read -r program choices <<<"$args"
+    # shellcheck disable=SC2086
+    step "$tool $args" compute-sanitizer --tool $tool --error-exitcode 9 \
+      "$TL" check "$PREFIX/programs/table/$program.tl" --backend cuda $choices --dim M=70 --dim N=200 \
+      $([ $program != group_products ] || echo --dim K=100)
+  done
+  for args in "rms_norm --dim M=9 --dim C=229" "layer_norm --dim M=9 --dim C=229" "silu_and_mul --dim M=3 --dim N=77"; do
+    # shellcheck disable=SC2086
+    step "$tool $args" compute-sanitizer --tool $tool --error-exitcode 9 "$TL" check $args --backend cuda
+  done
 done
-step service "$PREFIX/bin/perf_service_bench" --json "$OUT/service.json"
+wait
+run_step service "$PREFIX/bin/perf_service_bench" --json "$OUT/service.json"
 python3 "$HERE/beside_torch.py" "$TL" "$OUT/beside_torch.json"
-tail -n 40 "$OUT/session.log"
-printf '%s failed: %s\n' "${#failed[@]}" "${failed[*]:-}"
-[ "${#failed[@]}" = 0 ]
+for log in "$LOGS"/*; do
+  printf '== %s\n' "$(basename "$log")"
+  cat "$log"
+done >"$OUT/session.log"
+grep ^FAILED "$LOGS/.steps" | while read -r _ name; do
+  name=$(sed 's/ *[0-9]* s$//' <<<"$name")
+  printf '== %s\n' "$name"
+  tail -n 12 "$LOGS/$name"
+done
+printf '%s steps, %s failed\n' "$(wc -l <"$LOGS/.steps")" "$(grep -c ^FAILED "$LOGS/.steps")"
+! grep -q ^FAILED "$LOGS/.steps"
