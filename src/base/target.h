@@ -26,6 +26,7 @@ struct Target {
   int warp_size = 1;
   int default_threads = 1;  // per group, where the program does not say
   int max_threads_per_block = 1;
+  int max_groups = 16;           // of one block: each has a barrier of its own
   int64_t max_shared_bytes = 0;  // per block, opt-in limit; 0: no limit
   int64_t max_blocks = 0;        // of a one-dimensional grid
   int64_t max_param_bytes = 4096;

@@ -166,8 +166,23 @@ bool UsesRegisters(const Target& target, const Launch& launch) {
   return target.register_fragments && launch.threads % target.warp_size == 0;
 }
 
+namespace {
+
+// A group's barrier counts warps: two groups cannot share one.
+void RoundGroups(Module& m, const Target& target, Launch& launch) {
+  const int asked = launch.threads;
+  if (!target.simt || launch.groups == 1 || asked % target.warp_size == 0) return;
+  launch.threads = static_cast<int>(CeilDiv(asked, target.warp_size)) * target.warp_size;
+  m.notes.push_back(absl::StrCat("launch", At(launch.span), ": ", launch.threads,
+                                 " threads in a group instead of ", asked,
+                                 ", which are no whole warps"));
+}
+
+}  // namespace
+
 Status SelectAtoms(Module& module, const Target& target) {
   for (Launch& launch : module.launches) {
+    RoundGroups(module, target, launch);
     if (UsesRegisters(target, launch)) Selector(module, target, launch).Run();
   }
   module.level = Level::kSelected;

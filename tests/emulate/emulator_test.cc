@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -127,6 +128,19 @@ TEST_F(EmulatorTest, BarriersThatNotAllReach) {
   ExpectFault("if (thread < 16) __syncthreads();", "barrier is not reached by all");
   ExpectFault("if (thread % 2) {\n__syncthreads();\n} else {\n__syncthreads();\n}",
               "different barriers");
+}
+
+TEST_F(EmulatorTest, GroupsThatTheHardwareHasNoBarriersFor) {
+  for (const auto& [groups, threads] : {std::pair(4, 16), {16, 32}}) {
+    Generated g = Kernel(absl::StrCat("tl_group_barrier(thread / ", threads, ", ", threads, ");"));
+    g.entries[0].groups = groups;
+    g.entries[0].threads = groups * threads;
+    auto program = EmulatedProgram::Build(g, TL_HOST_COMPILER);
+    ASSERT_TRUE(program.ok()) << DetailOf(program.status()).log;
+    void* params[] = {&first_};
+    const Status s = (*program)->Run(0, 1, params, {}, {{"a0", first_, 4 * kElements}});
+    EXPECT_THAT(std::string(s.message()), HasSubstr("an illegal instruction: hardware barrier"));
+  }
 }
 
 // Group 0 hands a tile over to group 1, twice through one slot.

@@ -15,6 +15,11 @@ Status CheckLimits(const Launch& launch, int64_t threads, const Target& target) 
         launch.span, absl::StrCat("the launch needs ", threads, " threads per block; ", target.name,
                                   " has 1 to ", target.max_threads_per_block));
   }
+  if (launch.groups > target.max_groups) {
+    return LimitError(launch.span,
+                      absl::StrCat("the launch has groups=", launch.groups, "; ", target.name,
+                                   " has barriers for 1 to ", target.max_groups));
+  }
   if (target.max_shared_bytes > 0 && launch.arena_bytes > target.max_shared_bytes) {
     return LimitError(launch.span, absl::StrCat("the launch needs ", launch.arena_bytes,
                                                 " bytes of shared memory per block; ", target.name,

@@ -92,6 +92,7 @@ Target MakeTarget(const Arch& arch) {
   t.warp_size = 32;
   t.default_threads = 256;
   t.max_threads_per_block = 1024;
+  t.max_groups = 15;  // 16 hardware barriers, one of them the block's
   t.max_shared_bytes = int64_t{arch.shared_kib} * 1024;
   t.max_blocks = std::numeric_limits<int32_t>::max();
   t.max_param_bytes = 4096;

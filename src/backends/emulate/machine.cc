@@ -266,6 +266,11 @@ void Machine::Barrier(int group, int line) {
   thread.barrier = barrier;
   thread.line = line;
   const int team = barrier == 0 ? shape_.threads : group_size_;
+  if (barrier > 0 && (team % kWarp != 0 || barrier >= kHardwareBarriers)) {
+    Fail(api_.thread, line,
+         absl::StrCat("an illegal instruction: hardware barrier ", barrier, " for ", team,
+                      " threads; there are ", kHardwareBarriers, ", and each counts whole warps"));
+  }
   if (++waiting_[static_cast<size_t>(barrier)] == team) OpenBarrier(barrier);
   Next();
 }

@@ -21,6 +21,7 @@
 namespace tl::emulate {
 
 inline constexpr int kWarp = 32;
+inline constexpr int kHardwareBarriers = 16;
 
 class Machine {
  public:
