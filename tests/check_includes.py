@@ -28,8 +28,9 @@ ROOMS = {
     "abi": ["base/", "service/", "tl/tl.h"],
     "include": [],
     "bindings": ["tl/tl.h"],
-    "examples": ["tl/tl.h"],
+    "examples": ["tl/tl.h", "tl/tl.hpp"],
     "tests/abi": ["tl/tl.h", "tests/oracle/"],
+    "tests/bindings": ["tl/tl.h", "tl/tl.hpp"],
     "tests/oracle": ["tl/tl.h"],
 }
 
@@ -64,7 +65,7 @@ def check_include(path, room, spelled, root):
         return None
     if name.startswith(("absl/", "llvm/", "gtest/", "gmock/", "CLI/", "nlohmann/", "dlpack/")) or name in ("sqlite3.h", "xxhash.h"):
         outside = ("bindings", "examples", "tests/oracle", "include")
-        if name.startswith("absl/") and (room in outside or room == "tests/abi"):
+        if name.startswith("absl/") and (room in outside or room in ("tests/abi", "tests/bindings")):
             return f"{room} does not use Abseil"
         return None
     allowed = [own_prefix(room)] + ROOMS[room]
@@ -86,7 +87,7 @@ def main():
     readers = []
     for top in sorted({r.split("/")[0] for r in ROOMS}):
         for file in sorted(root.glob(f"{top}/**/*")):
-            if file.suffix not in (".h", ".cc", ".c", ".cpp", ".inc") or not file.is_file():
+            if file.suffix not in (".h", ".hpp", ".cc", ".c", ".cpp", ".inc") or not file.is_file():
                 continue
             path = file.relative_to(root).as_posix()
             room = room_of(path)

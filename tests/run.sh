@@ -65,13 +65,13 @@ build_and_test() {
   if tail -n 1 "$GATES" | grep -q ^passed; then run_ctest "$dir" "$labels"; fi
 }
 
-sources() { git ls-files -- '*.h' '*.cc' '*.c' | while read -r f; do [ ! -e "$f" ] || echo "$f"; done; }
+sources() { git ls-files -- '*.h' '*.hpp' '*.cc' '*.c' | while read -r f; do [ ! -e "$f" ] || echo "$f"; done; }
 
 check_format() { sources | xargs -r clang-format-19 --dry-run -Werror; }
 
 check_scripts() { git ls-files -- '*.sh' .ci/run | xargs -r -n 1 bash -n; }
 
-# The header alone, as strict C and as C++, and the example as any user would compile it.
+# The headers alone, as strict C and as C++, and the examples as any user would compile it.
 check_c11() {
   local compiler
   for compiler in gcc clang-19; do
@@ -79,6 +79,8 @@ check_c11() {
       "$compiler" -x c -std=c11 -Wall -Wextra -Wpedantic -Werror -Iinclude -fsyntax-only -
     echo '#include <tl/tl.h>' |
       "$compiler" -x c++ -std=c++11 -Wall -Wextra -Wpedantic -Werror -Iinclude -fsyntax-only -
+    printf '#define TL_EXPERIMENTAL\n#include <tl/tl.hpp>\n' |
+      "$compiler" -x c++ -std=c++17 -Wall -Wextra -Wpedantic -Werror -Iinclude -Ibindings/cpp -fsyntax-only -
     local source
     for source in examples/c/*.c; do
       "$compiler" -std=c11 -Wall -Wextra -Werror -Iinclude "$source" -o "$RESULTS/c11" \

@@ -22,6 +22,9 @@ typedef struct memory {
   int (*push)(void*);
   int (*pop)(void**);
   int (*synchronize)(void);
+  int (*stream_create)(void**, unsigned);
+  int (*stream_synchronize)(void*);
+  int (*stream_destroy)(void*);
 } memory;
 
 /* ISO C has no conversion from what dlsym returns to a function. */
@@ -47,7 +50,10 @@ static inline int memory_open_cuda(memory* m, int ordinal) {
       memory_symbol(m->driver, "cuMemcpyDtoH_v2", &m->download) ||
       memory_symbol(m->driver, "cuCtxPushCurrent_v2", &m->push) ||
       memory_symbol(m->driver, "cuCtxPopCurrent_v2", &m->pop) ||
-      memory_symbol(m->driver, "cuCtxSynchronize", &m->synchronize))
+      memory_symbol(m->driver, "cuCtxSynchronize", &m->synchronize) ||
+      memory_symbol(m->driver, "cuStreamCreate", &m->stream_create) ||
+      memory_symbol(m->driver, "cuStreamSynchronize", &m->stream_synchronize) ||
+      memory_symbol(m->driver, "cuStreamDestroy_v2", &m->stream_destroy))
     return -1;
   return init(0) || device_get(&device, ordinal) || retain(&m->cu_context, device) ? -1 : 0;
 }
@@ -83,6 +89,38 @@ static inline int memory_download(memory* m, void* data, const void* from, size_
   failed = m->synchronize() || m->download(data, (cu_pointer)(uintptr_t)from, size);
   m->pop(&old);
   return failed;
+}
+
+/* A stream of the device, in order with the uploads; on the CPU NULL, the only one. 0 if it worked.
+ */
+static inline int memory_stream_create(memory* m, void** stream) {
+  void* old = NULL;
+  int failed;
+  *stream = NULL;
+  if (!m->driver) return 0;
+  m->push(m->cu_context);
+  failed = m->stream_create(stream, 0);
+  m->pop(&old);
+  return failed;
+}
+
+/* Waits for what was launched on the stream; 0 if all of it worked. */
+static inline int memory_stream_wait(memory* m, void* stream) {
+  void* old = NULL;
+  int failed;
+  if (!m->driver) return 0;
+  m->push(m->cu_context);
+  failed = m->stream_synchronize(stream);
+  m->pop(&old);
+  return failed;
+}
+
+static inline void memory_stream_destroy(memory* m, void* stream) {
+  void* old = NULL;
+  if (!m->driver || !stream) return;
+  m->push(m->cu_context);
+  m->stream_destroy(stream);
+  m->pop(&old);
 }
 
 static inline void memory_free(memory* m, void* p) {

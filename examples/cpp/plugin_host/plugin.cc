@@ -1,7 +1,7 @@
-// A C++ program that loads the library at run time, as a plugin host does: it starts, and says so,
-// where the library is not installed. Only the header is needed to build it.
-//
-//   example_cpp_dlopen_host [PATH OF libtilejit.so.1]
+// A plugin that loads the library at run time: it works, and says so, where the library is not
+// installed. Only the header is needed to build it. (tl/tl.hpp is for programs that link.)
+#include "plugin.h"
+
 #include <dlfcn.h>
 
 #include <cstdio>
@@ -16,14 +16,19 @@ namespace {
 
 class Library {
  public:
-  explicit Library(const char* path) : handle_(dlopen(path, RTLD_NOW | RTLD_LOCAL)) {
-    if (!handle_) throw std::runtime_error(dlerror());
+  explicit Library(const char* path) : handle_(Open(path)) {
     if (abi_version() < TL_ABI_VERSION) throw std::runtime_error("the library is too old");
   }
 
+ private:
+  struct Close {
+    void operator()(void* handle) const { dlclose(handle); }
+  };
+  std::unique_ptr<void, Close> handle_;
+
+ public:
   // One member for every function in use; the header gives its type.
 #define TL_FUNCTION(name) decltype(&tl_##name) name = Find<decltype(&tl_##name)>("tl_" #name)
-  void* handle_;
   TL_FUNCTION(abi_version);
   TL_FUNCTION(version);
   TL_FUNCTION(last_error);
@@ -36,10 +41,16 @@ class Library {
 #undef TL_FUNCTION
 
  private:
+  static void* Open(const char* path) {
+    void* handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (!handle) throw std::runtime_error(dlerror());
+    return handle;
+  }
+
   template <typename Function>
   Function Find(const char* symbol) const {
-    void* address = handle_ ? dlsym(handle_, symbol) : nullptr;
-    if (handle_ && !address) throw std::runtime_error(std::string("no symbol ") + symbol);
+    void* address = dlsym(handle_.get(), symbol);
+    if (!address) throw std::runtime_error(std::string("no symbol ") + symbol);
     return reinterpret_cast<Function>(address);
   }
 };
@@ -87,7 +98,7 @@ std::vector<float> Sum(const Library& tl, std::vector<float> a, std::vector<floa
   return c;
 }
 
-int Run(const char* path) {
+void Run(const char* path) {
   const Library tl(path);
   std::printf("library version %u, interface %u\n", tl.version(), tl.abi_version());
   constexpr int kCount = 1000;
@@ -98,16 +109,15 @@ int Run(const char* path) {
     if (c[i] != a[i] + b[i]) throw std::runtime_error("wrong at " + std::to_string(i));
   }
   std::printf("%d sums, all right\n", kCount);
-  return 0;
 }
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  try {
-    return Run(argc > 1 ? argv[1] : "libtilejit.so.1");
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "%s\n", error.what());
-    return 1;
-  }
+// No exception leaves: the host may be built by another compiler.
+extern "C" int plugin_run(const char* library) try {
+  Run(library);
+  return 0;
+} catch (const std::exception& error) {
+  std::fprintf(stderr, "%s\n", error.what());
+  return 1;
 }
