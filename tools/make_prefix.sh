@@ -5,7 +5,7 @@
 #   tools/make_prefix.sh [--cpu] [--nvrtc] DIR
 #
 # --cpu adds the CPU module (37 MB), --nvrtc the wheel of NVRTC where it was installed. Besides the
-# library: the examples, the benchmarks, the tests through the C interface and those that need a GPU.
+# library: the bindings, the examples, the benchmarks, the tests through the C interface and those that need a GPU.
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
@@ -30,6 +30,8 @@ cmake --install "$ROOT/build" --strip --prefix "$DIR" --component library >/dev/
 [ -z "$CPU" ] || cmake --install "$ROOT/build" --strip --prefix "$DIR" --component cpu >/dev/null
 cp -r "$ROOT/examples" "$DIR/examples"
 cp -r "$ROOT/tests/programs" "$DIR/programs"
+mkdir "$DIR/bindings"
+cp -r "$ROOT/bindings/rust" "$DIR/bindings/rust"
 # They find the library at $ORIGIN/../lib as in the build directory.
 for file in "$ROOT"/build/bin/{example_*,perf_*,unit_*_gpu,abi_*}; do
   [ -f "$file" ] && [ -x "$file" ] || continue

@@ -1,0 +1,101 @@
+//! The library in a Rust program: a kernel of one's own, first with a mistake to see how it is reported, then
+//! right, launched from several threads and verified. Runs on the CPU, or on the interpreter where the CPU
+//! module is not installed.
+use std::error::Error;
+use std::thread;
+
+use tilejit::{Context, Device, Kernel, Program};
+
+/// Y = alpha · X / (1 + |X|), row by row; M and N are known at launch only.
+const PROGRAM: &str = "tl 1.0
+kernel soft_sign(M: dim, N: dim; t: dtype = f32, bm: int = 16, bn: int = 64) {
+  in X: tensor<t>[M, N], alpha: f32
+  out Y: tensor<t>[M, N]
+  launch n in ceildiv(N, bn), m in ceildiv(M, bm) {
+    x = alloc_fragment<f32>[bm, bn]
+    copy X[m*bm, n*bn] -> x
+    parallel r, c in [bm, bn] { x[r, c] = alpha * x[r, c] / (1.0 + abs(x[r, c])) }
+    copy x -> Y[m*bm, n*bn]
+  }
+}
+";
+
+/// The error with the line that it stands in, and a mark below the place.
+fn explain(error: &tilejit::Error, text: &str) -> String {
+    let mut out = format!("{:?}: {}\n", error.status(), error.message());
+    if let Some(span) = error.span() {
+        let line = text.lines().nth(span.line as usize - 1).unwrap_or("");
+        out += &format!(
+            "{:3} | {}\n    | {:>width$}\n",
+            span.line,
+            line,
+            "^",
+            width = span.column as usize
+        );
+    }
+    out
+}
+
+fn work(kernel: &Kernel, device: &Device, rows: usize) -> Result<(), tilejit::Error> {
+    const COLUMNS: usize = 101;
+    let x: Vec<f32> = (0..rows * COLUMNS)
+        .map(|i| (i % 201) as f32 / 10. - 10.)
+        .collect();
+    let mut y = vec![f32::NAN; x.len()];
+    let shape = [rows as i64, COLUMNS as i64];
+    kernel
+        .launch(device)
+        .input(&x, &shape)
+        .output(&mut y, &shape)
+        .scalar(2.5)
+        .run()?;
+    for (x, y) in x.iter().zip(&y) {
+        let expected = 2.5 * x / (1. + x.abs());
+        assert!(
+            (y - expected).abs() <= 1e-6,
+            "{} instead of {}",
+            y,
+            expected
+        );
+    }
+    Ok(())
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let context = Context::new()?;
+    let devices = context.devices()?;
+    let device = devices
+        .iter()
+        .find(|d| d.uses_host_memory())
+        .ok_or("no device for host memory")?;
+    println!("device: {}", device.name);
+
+    let mistaken = PROGRAM.replace("-> x\n", "-> xx\n");
+    match context.compile(&Program::source(mistaken.as_str()), device) {
+        Ok(_) => return Err("it compiled?".into()),
+        Err(error) => print!("{}", explain(&error, &mistaken)),
+    }
+
+    let kernel = context.compile(&Program::source(PROGRAM), device)?;
+    thread::scope(|scope| {
+        let threads: Vec<_> = (1..5)
+            .map(|t| {
+                scope.spawn({
+                    let kernel = &kernel;
+                    move || work(kernel, device, 17 * t)
+                })
+            })
+            .collect();
+        threads
+            .into_iter()
+            .try_for_each(|t| t.join().expect("a thread"))
+    })?;
+    println!("4 threads, all right");
+
+    let stats = context.stats()?;
+    println!(
+        "cache: {} hits, {} compiles ({})",
+        stats.hits, stats.compiles, stats.location
+    );
+    Ok(())
+}
