@@ -20,6 +20,25 @@ struct TlExtent {
   unsigned long long begin, end;  // addresses
 };
 
+// Element types of matrices that a warpgroup multiplies.
+enum TlElement : int { kTlF16, kTlBF16, kTlTF32, kTlE4M3, kTlE5M2, kTlI8, kTlU8, kTlF32, kTlI32 };
+
+// A row of instructions wgmma m64nNk(32 bytes), the same in all threads of a warpgroup but for the
+// registers.
+struct TlWgmma {
+  int a, b, c;                            // TlElement
+  int n, steps;                           // step s: descriptors s * a_step, s * b_step bytes on
+  int mn_major_a, mn_major_b;             // in shared memory; else K-major
+  unsigned long long a_matrix, b_matrix;  // descriptors
+  int a_step, b_step;
+  int add;  // to what c holds; else the first step overwrites it
+  int line;
+  void* c_registers;
+  const void* a_registers;  // null: a_matrix
+};
+// Instructions of whole warps that order or wait for those.
+enum TlWgmmaOp : int { kTlWgmmaFence, kTlWgmmaCommit, kTlWgmmaWait };
+
 // Functions that can find a fault do not return then: the launch ends.
 struct TlApi {
   void* self;
@@ -43,6 +62,12 @@ struct TlApi {
   // c += a * b of atom number `atom` in kTlAtoms.
   void (*mma)(void* self, int atom, void* c, const void* a, const void* b, int line);
   unsigned long long (*lane_xor)(void* self, unsigned long long value, int mask, int line);
+  // The matrix of shared memory that begins at `place` in the tile [begin, end) of the arena.
+  unsigned long long (*descriptor)(void* self, const TlPlace* place, unsigned begin, unsigned end,
+                                   int leading, int stride, int swizzle);
+  void (*wgmma)(void* self, const TlWgmma* call);
+  void (*wgmma_order)(void* self, int op, int pending, int line);
+  void (*proxy_fence)(void* self);
 };
 
 // Runs an entry of a compiled kernel in one thread; extents of its arguments, in their order.

@@ -89,7 +89,8 @@ std::string EmulatedSource(const Generated& generated) {
   for (const Entry& e : generated.entries)
     absl::StrAppend(&text, "    &tl_body<&", e.symbol, ">,\n");
   text += "};\n";
-  return absl::StrCat(EmulatorApi(), WithPrelude(EmulatedPrimitives(), text));
+  const std::string primitives = absl::StrCat(EmulatedPrimitives(), EmulatedHopper());
+  return absl::StrCat(EmulatorApi(), WithPrelude(primitives, text));
 }
 
 StatusOr<std::unique_ptr<EmulatedProgram>> EmulatedProgram::Build(const Generated& generated,
@@ -104,7 +105,9 @@ StatusOr<std::unique_ptr<EmulatedProgram>> EmulatedProgram::Build(const Generate
       {compiler, "-std=c++2b", "-O1", "-w", "-fPIC", "-shared", "-Wl,-Bsymbolic",
        "-fvisibility=hidden", "-fno-exceptions", "-fno-rtti", "-fno-asynchronous-unwind-tables",
        "-fno-strict-aliasing", "-fwrapv", "-ffp-contract=off", "-fno-math-errno",
-       (dir / "kernel.cc").string(), "-o", (dir / "kernel.so").string()},
+       // Registers in flight are those of arrays whose scope may have ended.
+       "-mllvm", "-no-stack-coloring", (dir / "kernel.cc").string(), "-o",
+       (dir / "kernel.so").string()},
       dir / "log");
   if (exit_status != 0) {
     return MakeError(absl::StatusCode::kInternal,

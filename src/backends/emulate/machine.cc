@@ -69,6 +69,7 @@ Machine::Machine() : arena_storage_(kArenaBytes + kArenaAlignment) {
     m.Meet(op);
     return op.results[lane];
   };
+  ConnectWgmma();
 }
 
 // ---- Blocks and turns
@@ -115,6 +116,9 @@ void Machine::RunBlock(int64_t block) {
   waiting_.assign(static_cast<size_t>(shape_.groups) + 1, 0);
   warps_.resize(static_cast<size_t>((shape_.threads + kWarp - 1) / kWarp));
   for (WarpOp& op : warps_) op.arrived = 0;
+  warpgroups_.assign(static_cast<size_t>(shape_.threads / kWarpgroup), {});
+  descriptors_.clear();
+  any_products_ = false;
   mbarriers_.clear();
   ready_.clear();
   done_ = 0;
@@ -123,6 +127,8 @@ void Machine::RunBlock(int64_t block) {
     thread.context = NewContext(stacks_.stack(t), Stacks::kBytes, &FiberMain, this);
     thread.flights.clear();
     thread.groups = 0;
+    thread.fenced = false;
+    thread.registers.clear();
     MakeReady(t);
   }
   const size_t first = Random() % ready_.size();
@@ -182,10 +188,15 @@ void Machine::ReportStuck() {
     while (t < shape_.threads && threads_[static_cast<size_t>(t)].state != state) ++t;
     return t < shape_.threads ? t : -1;
   };
-  const int in_warp = first(State::kInWarp), at_barrier = first(State::kAtBarrier);
+  const int in_warp = first(State::kInWarp), in_group = first(State::kInWarpgroup);
+  const int at_barrier = first(State::kAtBarrier);
   const int at_mbarrier = first(State::kAtMbarrier), done = first(State::kDone);
-  const int waiting = in_warp >= 0 ? in_warp : at_mbarrier >= 0 ? at_mbarrier : at_barrier;
+  const int waiting = in_warp >= 0       ? in_warp
+                      : in_group >= 0    ? in_group
+                      : at_mbarrier >= 0 ? at_mbarrier
+                                         : at_barrier;
   std::string message = in_warp >= 0       ? "a warp instruction is not reached by all of its lanes"
+                        : in_group >= 0    ? "wgmma is not reached by all threads of its warpgroup"
                         : at_mbarrier >= 0 ? "a phase of an mbarrier never ends"
                                            : "a barrier is not reached by all of its threads";
   absl::flat_hash_set<std::pair<unsigned, int>> named;
@@ -219,18 +230,33 @@ void Machine::Check(int thread, const TlPlace& place, int bytes, int access, con
     conflict = shadow_.Read(offset, bytes, thread, place.line);
   }
   if (!conflict) return;
+  FailConflict(thread, place.line,
+               absl::StrCat(write ? "writing " : "reading ", bytes, " bytes from ", place.tile, "[",
+                            place.index, "] on: "),
+               conflict);
+}
+
+void Machine::FailConflict(int thread, int line, std::string_view what,
+                           const Shadow::Conflict& conflict) {
   const std::string other = ThreadName(conflict.thread);
-  std::string message = absl::StrCat(write ? "writing " : "reading ", bytes, " bytes from ",
-                                     place.tile, "[", place.index, "] on: ");
-  if (conflict.kind == Shadow::Conflict::kInFlight) {
-    absl::StrAppend(&message, "an asynchronous copy by ", other, " (line ", conflict.line,
-                    ") may be under way");
-  } else {
-    const bool wrote = conflict.kind == Shadow::Conflict::kWithWrite;
-    absl::StrAppend(&message, other, wrote ? " wrote" : " read", " there (line ", conflict.line,
-                    ") and no barrier lies between");
-  }
-  Fail(thread, place.line, message);
+  const std::string there = absl::StrCat("(line ", conflict.line, ")");
+  const auto because = [&] {
+    switch (conflict.kind) {
+      case Shadow::Conflict::kInFlight:
+        return absl::StrCat("an asynchronous copy by ", other, " ", there, " may be under way");
+      case Shadow::Conflict::kAsyncRead:
+        return absl::StrCat("what reads there asynchronously ", there,
+                            " has not been waited for by all its threads, or no barrier tells so");
+      case Shadow::Conflict::kNoFence:
+        return absl::StrCat(other, " wrote there ", there,
+                            " and no proxy fence of its own lies between");
+      case Shadow::Conflict::kWithRead:
+        return absl::StrCat(other, " read there ", there, " and no barrier lies between");
+      default:
+        return absl::StrCat(other, " wrote there ", there, " and no barrier lies between");
+    }
+  };
+  Fail(thread, line, absl::StrCat(what, because()));
 }
 
 void Machine::CheckAligned(int thread, const TlPlace& place, int bytes) {
@@ -377,6 +403,9 @@ void Machine::LandSome() {
   for (Flight& flight : thread.flights) {
     if (OneIn(2)) Land(flight);
   }
+  if (!any_products_) return;
+  Warpgroup& group = warpgroups_[Random() % warpgroups_.size()];
+  if (OneIn(2)) ComputeUpTo(group, group.issued);
 }
 
 void Machine::AsyncWait(int pending) {
@@ -439,6 +468,11 @@ void Machine::RunWarpOp(WarpOp& op, int warp) {
       for (int lane = 0; lane < kWarp; ++lane) {
         op.results[lane] = op.values[(lane ^ op.detail) % kWarp];
       }
+      return;
+    case WarpOp::kWgmmaFence:
+    case WarpOp::kWgmmaCommit:
+    case WarpOp::kWgmmaWait:
+      return OrderProducts(op, warp);
   }
 }
 

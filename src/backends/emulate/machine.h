@@ -17,6 +17,7 @@
 #include "backends/emulate/fiber.h"
 #include "backends/emulate/options.h"
 #include "backends/emulate/shadow.h"
+#include "backends/emulate/warpgroup.h"
 
 namespace tl::emulate {
 
@@ -41,7 +42,7 @@ class Machine {
                   const EmulateOptions& options, EmulateStats* stats);
 
  private:
-  enum class State : uint8_t { kReady, kAtBarrier, kAtMbarrier, kInWarp, kDone };
+  enum class State : uint8_t { kReady, kAtBarrier, kAtMbarrier, kInWarp, kInWarpgroup, kDone };
 
   // An asynchronous copy under way.
   struct Flight {
@@ -58,6 +59,13 @@ class Machine {
     int line;          // where it waits
     std::vector<Flight> flights;
     int64_t groups;  // committed
+    bool fenced;     // wgmma.fence since its last wait for products
+    std::vector<Registers> registers;
+  };
+  // A tile that a matrix descriptor was made for.
+  struct Tile {
+    const char* name;
+    unsigned begin, end;
   };
   struct MbarrierState {
     int arrivals;  // of a phase
@@ -66,7 +74,7 @@ class Machine {
   };
   // A warp instruction whose lanes gather.
   struct WarpOp {
-    enum Kind : uint8_t { kLoadMatrix, kMma, kLaneXor };
+    enum Kind : uint8_t { kLoadMatrix, kMma, kLaneXor, kWgmmaFence, kWgmmaCommit, kWgmmaWait };
     Kind kind;
     int line, detail;  // detail: matrices and transposition, atom, mask
     int arrived = 0;
@@ -94,6 +102,8 @@ class Machine {
 
   // In the name of `thread`.
   void Check(int thread, const TlPlace& place, int bytes, int access, const void* data);
+  [[noreturn]] void FailConflict(int thread, int line, std::string_view what,
+                                 const Shadow::Conflict& conflict);
   void CheckAligned(int thread, const TlPlace& place, int bytes);
   void Shared(const TlPlace& place, int bytes, int access, const void* data);
   void SharedVector(const TlPlace& place, int bytes, int access, const void* data);
@@ -113,6 +123,29 @@ class Machine {
   void Meet(WarpOp& op);
   void RunWarpOp(WarpOp& op, int warp);
   void LoadMatrices(WarpOp& op, int warp);
+
+  // ---- Matrix products of warpgroups (machine_wgmma.cc)
+  void ConnectWgmma();
+  uint64_t Descriptor(const TlPlace& place, const Tile& tile, const SharedMatrix& matrix);
+  void JoinProduct(const TlWgmma& call);
+  void IssueProduct(Warpgroup& group, int first_thread);
+  Accumulator* SumsOf(Warpgroup& group, int first_thread);
+  Accumulator* SumsUnderWay(Warpgroup& group, int first_thread);
+  // A thread's registers must not have changed since its last wgmma.fence.
+  void CheckFenced(int thread, const void* at, size_t bytes, int line);
+  // The bytes that one operand of a product reads are there and stay.
+  void CheckMatrix(int first_thread, const Warpgroup& group, const Product& product, bool is_a,
+                   const Shadow::Knowledge& known);
+  void ComputeUpTo(Warpgroup& group, uint32_t number);
+  void OrderProducts(const WarpOp& op, int warp);
+  void FenceRegisters(int warp);
+  void WaitForProducts(int warp, int pending, int line);
+  void CheckFactors(const Product& product, int warp, int line);
+  void Return(Accumulator& sums, int warp, int line);
+
+  std::vector<Warpgroup> warpgroups_;
+  std::unordered_map<uint64_t, Tile> descriptors_;
+  bool any_products_ = false;
 
   TlApi api_ = {};
   std::vector<unsigned char> arena_storage_;

@@ -11,6 +11,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_split.h"
 #include "backends/emulate/api.h"
+#include "backends/emulate/elements.h"
 
 namespace tl::emulate {
 namespace {
@@ -35,54 +36,16 @@ MatrixAtom FromName(std::string_view name) {
 
 int PerRegister(DType t) { return 4 / static_cast<int>(SizeOf(t)); }
 
-float TF32(float x) {  // to nearest, ties away from zero
-  const uint32_t bits = std::bit_cast<uint32_t>(x);
+double TF32(double value) {  // to nearest, ties away from zero
+  const auto x = static_cast<float>(value);
+  const auto bits = std::bit_cast<uint32_t>(x);
   if ((bits & 0x7f800000u) == 0x7f800000u) return x;
   return std::bit_cast<float>((bits + 0x1000u) & ~0x1fffu);
 }
 
-// Element values by their bits, for the types of at most 16 bits.
-const std::vector<float>& Values(DType t) {
-  static const auto tables = [] {
-    std::array<std::vector<float>, kNumDTypes> all;
-    for (DType u :
-         {DType::kI8, DType::kU8, DType::kE4M3, DType::kE5M2, DType::kF16, DType::kBF16}) {
-      std::vector<float>& table = all[static_cast<size_t>(u)];
-      table.resize(size_t{1} << (8 * SizeOf(u)));
-      for (uint32_t bits = 0; bits < table.size(); ++bits) {
-        table[bits] = static_cast<float>(LoadElement(u, &bits));
-      }
-    }
-    return all;
-  }();
-  return tables[static_cast<size_t>(t)];
-}
-
-double Load(const MatrixAtom& atom, DType t, const void* p, int i) {
-  if (t == DType::kF64) return static_cast<const double*>(p)[i];
-  if (t == DType::kI32) return static_cast<const int32_t*>(p)[i];
-  if (t == DType::kF32) {
-    const float x = static_cast<const float*>(p)[i];
-    return atom.tf32 && t == atom.a ? TF32(x) : x;
-  }
-  uint32_t bits =
-      SizeOf(t) == 1 ? static_cast<const uint8_t*>(p)[i] : static_cast<const uint16_t*>(p)[i];
-  return Values(t)[bits];
-}
-
-void Add(DType t, void* p, int i, double sum) {
-  if (t == DType::kI32) {  // wraps
-    auto* c = static_cast<uint32_t*>(p) + i;
-    *c += static_cast<uint32_t>(static_cast<int64_t>(sum));
-  } else if (t == DType::kF64) {
-    static_cast<double*>(p)[i] += sum;
-  } else if (t == DType::kF32) {
-    auto* c = static_cast<float*>(p) + i;
-    *c = static_cast<float>(*c + sum);
-  } else {
-    auto* c = static_cast<uint16_t*>(p) + i;
-    StoreElement(t, c, Values(t)[*c] + sum);
-  }
+double Factor(const MatrixAtom& atom, DType t, const void* p, int i) {
+  const double x = ElementValue(t, p, i);
+  return atom.tf32 ? TF32(x) : x;
 }
 
 }  // namespace
@@ -123,11 +86,11 @@ void Mma(const MatrixAtom& atom, void* const* c, const void* const* a, const voi
   for (int lane = 0; lane < kLanes; ++lane) {
     for (int i = 0; i < ElementsA(atom); ++i) {
       const Position p = PlaceInA(atom, lane, i);
-      left[p.row][p.col] = Load(atom, atom.a, a[lane], i);
+      left[p.row][p.col] = Factor(atom, atom.a, a[lane], i);
     }
     for (int i = 0; i < ElementsB(atom); ++i) {
       const Position p = PlaceInB(atom, lane, i);
-      right[p.row][p.col] = Load(atom, atom.b, b[lane], i);
+      right[p.row][p.col] = Factor(atom, atom.b, b[lane], i);
     }
   }
   for (int row = 0; row < atom.m; ++row) {
@@ -138,7 +101,7 @@ void Mma(const MatrixAtom& atom, void* const* c, const void* const* a, const voi
   for (int lane = 0; lane < kLanes; ++lane) {
     for (int i = 0; i < ElementsC(atom); ++i) {
       const Position p = PlaceInC(atom, lane, i);
-      Add(atom.c, c[lane], i, sum[p.row][p.col]);
+      AddToElement(atom.c, c[lane], i, sum[p.row][p.col]);
     }
   }
 }

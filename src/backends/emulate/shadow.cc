@@ -12,7 +12,7 @@ uint16_t Line(int line) { return static_cast<uint16_t>(std::min(line, 0xffff)); 
 }  // namespace
 
 void Shadow::Start(int bytes, int threads, int group_size) {
-  const Byte fresh = {0, kNobody, kNobody, 0, 0, false};
+  const Byte fresh = {0, kNobody, kNobody, 0, 0, 0, false};
   bytes_.assign(static_cast<size_t>(bytes), fresh);
   group_of_.resize(static_cast<size_t>(threads));
   for (int t = 0; t < threads; ++t) group_of_[t] = static_cast<uint8_t>(t / group_size);
@@ -20,9 +20,15 @@ void Shadow::Start(int bytes, int threads, int group_size) {
   read_times_.assign(static_cast<size_t>(bytes) * groups(), 0);
   known_.assign(static_cast<size_t>(threads) * groups(), 1);
   mbarriers_.clear();
+  fences_.assign(static_cast<size_t>(threads), {});
+  async_readers_.clear();
+  progress_.Start(threads);
 }
 
 void Shadow::PassBarrier(int group) {
+  const int threads = static_cast<int>(group_of_.size()),
+            size = threads / static_cast<int>(groups());
+  progress_.Meet(std::max(group, 0) * size, group < 0 ? threads : size);
   if (group < 0) {
     for (uint32_t& clock : now_) ++clock;
     for (size_t i = 0; i < known_.size(); ++i) known_[i] = now_[i % groups()];
@@ -44,12 +50,14 @@ void Shadow::Arrive(int mbarrier, int thread) {
   Clocks& gathered = mbarriers_[mbarrier].gathered;
   gathered.resize(groups(), 0);
   for (size_t g = 0; g < groups(); ++g) gathered[g] = std::max(gathered[g], Known(g, thread));
+  progress_.Arrive(mbarrier, thread);
 }
 
 void Shadow::EndPhase(int mbarrier) {
   Mbarrier& m = mbarriers_[mbarrier];
   m.told = std::move(m.gathered);
   m.gathered.clear();
+  progress_.EndPhase(mbarrier);
 }
 
 void Shadow::Learn(int mbarrier, int thread) {
@@ -58,6 +66,7 @@ void Shadow::Learn(int mbarrier, int thread) {
     uint32_t& known = known_[static_cast<size_t>(thread) * groups() + g];
     known = std::max(known, told[g]);
   }
+  progress_.Learn(mbarrier, thread);
 }
 
 bool Shadow::WriteOrdered(int byte, int thread) const {
@@ -98,6 +107,7 @@ Shadow::Conflict Shadow::Read(int offset, int bytes, int thread, int line) {
 }
 
 Shadow::Conflict Shadow::Write(int offset, int bytes, int thread, int line, bool same) {
+  const auto fences = static_cast<uint16_t>(fences_[thread].size());
   for (int i = offset; i < offset + bytes; ++i) {
     Byte& b = bytes_[static_cast<size_t>(i)];
     if (b.in_flight) return {Conflict::kInFlight, Thread(b.writer), b.write_line, i};
@@ -106,9 +116,13 @@ Shadow::Conflict Shadow::Write(int offset, int bytes, int thread, int line, bool
       return {Conflict::kWithWrite, Thread(b.writer), b.write_line, i};
     }
     if (!ReadsOrdered(i, thread)) return {Conflict::kWithRead, Thread(b.reader), b.read_line, i};
+    if (const AsyncReader* reader = ReadingAsync(i, thread)) {
+      return {Conflict::kAsyncRead, -1, reader->lines[reader->last[i]], i};
+    }
     b.writer = static_cast<uint16_t>(thread);
     b.write_time = now_[GroupOf(thread)];
     b.write_line = Line(line);
+    b.fences = fences;
     b.reader = kNobody;
     std::fill_n(ReadTimes(i), groups(), 0);
   }
@@ -124,7 +138,57 @@ void Shadow::Complete(int offset, int bytes, int thread) {
     Byte& b = bytes_[static_cast<size_t>(i)];
     b.in_flight = false;
     b.write_time = now_[GroupOf(thread)];
+    b.fences = static_cast<uint16_t>(fences_[thread].size());
   }
+}
+
+// ---- The async proxy
+
+void Shadow::FenceProxy(int thread) { fences_[thread].push_back(now_[GroupOf(thread)]); }
+
+int Shadow::NewAsyncReader(std::vector<int> counters) {
+  async_readers_.push_back({std::move(counters), std::vector<uint32_t>(bytes_.size(), 0), {0}});
+  return static_cast<int>(async_readers_.size()) - 1;
+}
+
+Shadow::Knowledge Shadow::KnownToAll(int first, int count) const {
+  Knowledge known{count == 1 ? first : -1, Clocks(groups(), 0xffffffffu)};
+  for (int t = first; t < first + count; ++t) {
+    for (size_t g = 0; g < groups(); ++g) known.groups[g] = std::min(known.groups[g], Known(g, t));
+  }
+  return known;
+}
+
+const Shadow::AsyncReader* Shadow::ReadingAsync(int byte, int thread) const {
+  for (const AsyncReader& reader : async_readers_) {
+    for (int counter : reader.counters) {
+      if (progress_.Known(counter, thread) < reader.last[byte]) return &reader;
+    }
+  }
+  return nullptr;
+}
+
+Shadow::Conflict Shadow::ReadAsync(int offset, int bytes, const Knowledge& known, int reader,
+                                   uint32_t operation, int line) {
+  AsyncReader& r = async_readers_[reader];
+  r.lines.resize(operation + 1);
+  r.lines[operation] = Line(line);
+  for (int i = offset; i < offset + bytes; ++i) {
+    const Byte& b = bytes_[static_cast<size_t>(i)];
+    if (b.in_flight) return {Conflict::kInFlight, Thread(b.writer), b.write_line, i};
+    r.last[i] = operation;
+    if (b.writer == kNobody) continue;
+    const uint32_t time = known.groups[group_of_[b.writer]];
+    const bool own = b.writer == known.thread;
+    if (!own && b.write_time >= time) {
+      return {Conflict::kWithWrite, Thread(b.writer), b.write_line, i};
+    }
+    const Clocks& fences = fences_[b.writer];
+    if (fences.size() <= b.fences || (!own && fences[b.fences] >= time)) {
+      return {Conflict::kNoFence, Thread(b.writer), b.write_line, i};
+    }
+  }
+  return {};
 }
 
 }  // namespace tl::emulate

@@ -7,6 +7,11 @@
 // the block's last, or as far as an mbarrier has told it. Who arrives there vouches for what its
 // group did before the group's last barrier, and for what it knows of others; not for what it has
 // done since.
+//
+// Matrix products and bulk copies work through the async proxy and in their own time. What they
+// read stays taken until those who write there know that the readers have been waited for
+// (progress.h). What threads wrote is to be seen by them only after the writing thread's proxy
+// fence, and after whatever tells of that moment.
 #ifndef TILEJIT_BACKENDS_EMULATE_SHADOW_H_
 #define TILEJIT_BACKENDS_EMULATE_SHADOW_H_
 
@@ -14,6 +19,8 @@
 #include <cstdint>
 #include <unordered_map>
 #include <vector>
+
+#include "backends/emulate/progress.h"
 
 namespace tl::emulate {
 
@@ -34,7 +41,9 @@ class Shadow {
       kNone,
       kWithWrite,
       kWithRead,
-      kInFlight,  // an asynchronous copy to these bytes has not been waited for
+      kInFlight,   // an asynchronous copy to these bytes has not been waited for
+      kAsyncRead,  // nor has a product or copy that reads them
+      kNoFence,    // written, but not for the async proxy
     };
     Kind kind = kNone;
     int thread = 0;  // of the other access; -1: several
@@ -53,13 +62,33 @@ class Shadow {
   void Launch(int offset, int bytes);
   void Complete(int offset, int bytes, int thread);
 
+  Progress& progress() { return progress_; }
+  void FenceProxy(int thread);
+  // Somebody who reads through the async proxy, one operation after the other. Operation number
+  // `n` has ended for whoever knows of at least `n` on all the counters.
+  int NewAsyncReader(std::vector<int> counters);
+  // What is known to all of some threads that begin an operation together.
+  struct Knowledge {
+    int thread;                    // if it is one only, else -1
+    std::vector<uint32_t> groups;  // as Known
+  };
+  Knowledge KnownToAll(int first, int count) const;
+  Conflict ReadAsync(int offset, int bytes, const Knowledge& known, int reader, uint32_t operation,
+                     int line);
+
  private:
   static constexpr uint16_t kNobody = 0xffff, kMany = 0xfffe;
   struct Byte {
     uint32_t write_time;
     uint16_t writer, reader;
     uint16_t write_line, read_line;
+    uint16_t fences;  // of the writer before it wrote
     bool in_flight;
+  };
+  struct AsyncReader {
+    std::vector<int> counters;
+    std::vector<uint32_t> last;   // operation that read each byte; 0: none
+    std::vector<uint16_t> lines;  // of the operations, by number
   };
   // By group: of what it did before that time an mbarrier tells.
   using Clocks = std::vector<uint32_t>;
@@ -76,6 +105,8 @@ class Shadow {
   }
   bool WriteOrdered(int byte, int thread) const;
   bool ReadsOrdered(int byte, int thread) const;
+  // The reader that may not have ended, or null.
+  const AsyncReader* ReadingAsync(int byte, int thread) const;
   void AddReader(int byte, int thread, int line);
   uint32_t* ReadTimes(int byte) { return &read_times_[static_cast<size_t>(byte) * groups()]; }
 
@@ -85,6 +116,9 @@ class Shadow {
   Clocks now_;
   std::vector<uint32_t> known_;  // by thread and group
   std::unordered_map<int, Mbarrier> mbarriers_;
+  std::vector<Clocks> fences_;  // by thread: when it fenced the proxies
+  std::vector<AsyncReader> async_readers_;
+  Progress progress_;
 };
 
 }  // namespace tl::emulate

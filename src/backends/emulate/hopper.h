@@ -1,0 +1,93 @@
+
+// ---- Instructions of a warpgroup, and the async proxy. ----
+//@ tl_descriptor
+template <class T>
+TL_FN unsigned long long tl_descriptor(TlPtr<TlShared<T>> p, int leading, int stride, int swizzle) {
+  const TlPlace place = p.view->Place(p.index, p.line);
+  const unsigned begin = p.view->offset;
+  const unsigned end = begin + (unsigned)(p.view->elements * (long long)sizeof(T));
+  return tl_api->descriptor(tl_api->self, &place, begin, end, leading, stride, swizzle);
+}
+
+//@ tl_wgmma_fence tl_wgmma_commit tl_wgmma_wait
+TL_FN void tl_wgmma_fence(int line = __builtin_LINE()) {
+  tl_api->wgmma_order(tl_api->self, kTlWgmmaFence, 0, line);
+}
+TL_FN void tl_wgmma_commit(int line = __builtin_LINE()) {
+  tl_api->wgmma_order(tl_api->self, kTlWgmmaCommit, 0, line);
+}
+template <int kPending>
+TL_FN void tl_wgmma_wait(int line = __builtin_LINE()) {
+  tl_api->wgmma_order(tl_api->self, kTlWgmmaWait, kPending, line);
+}
+
+//@ tl_proxy_fence
+TL_FN void tl_proxy_fence() { tl_api->proxy_fence(tl_api->self); }
+
+//@ tl_wgmma
+struct tl_f16;
+struct tl_bf16;
+struct tl_e4m3;
+struct tl_e5m2;
+template <class T>
+struct TlElementOf;
+#define TL_ELEMENT(T, kFactor, kSum)                   \
+  template <>                                          \
+  struct TlElementOf<T> {                              \
+    static constexpr int factor = kFactor, sum = kSum; \
+  };
+TL_ELEMENT(tl_f16, kTlF16, kTlF16)
+TL_ELEMENT(tl_bf16, kTlBF16, -1)
+TL_ELEMENT(tl_e4m3, kTlE4M3, -1)
+TL_ELEMENT(tl_e5m2, kTlE5M2, -1)
+TL_ELEMENT(float, kTlTF32, kTlF32)
+TL_ELEMENT(signed char, kTlI8, -1)
+TL_ELEMENT(unsigned char, kTlU8, -1)
+TL_ELEMENT(int, -1, kTlI32)
+#undef TL_ELEMENT
+
+// What the instruction set has.
+template <class A, class B, class C, int kN, int kSteps, bool kTransA, bool kTransB>
+constexpr TlWgmma tl_wgmma_of() {
+  constexpr int a = TlElementOf<A>::factor, b = TlElementOf<B>::factor, c = TlElementOf<C>::sum;
+  constexpr bool integers = a == kTlI8 || a == kTlU8, narrow = sizeof(A) == 1 && !integers;
+  static_assert(a >= 0 && b >= 0 && c >= 0 && sizeof(A) == sizeof(B));
+  static_assert(sizeof(A) == 1 ? integers == (b == kTlI8 || b == kTlU8) : a == b);
+  static_assert(integers ? c == kTlI32 : c == kTlF32 || (c == kTlF16 && (narrow || a == kTlF16)));
+  static_assert(kN % 8 == 0 && kN >= 8 && kN <= 256 && (!integers || kN <= 32 || kN % 16 == 0));
+  static_assert(sizeof(A) == 2 || (!kTransA && !kTransB));
+  static_assert(kSteps >= 1);
+  return TlWgmma{.a = a,
+                 .b = b,
+                 .c = c,
+                 .n = kN,
+                 .steps = kSteps,
+                 .mn_major_a = kTransA,
+                 .mn_major_b = kTransB};
+}
+
+template <class A, class B, class C, int kN, int kSteps, bool kTransA, bool kTransB>
+TL_FN void tl_wgmma(C* c, unsigned long long a, int a_step, unsigned long long b, int b_step,
+                    bool add, int line = __builtin_LINE()) {
+  TlWgmma call = tl_wgmma_of<A, B, C, kN, kSteps, kTransA, kTransB>();
+  call.a_matrix = a;
+  call.a_step = a_step;
+  call.b_matrix = b;
+  call.b_step = b_step;
+  call.add = add;
+  call.line = line;
+  call.c_registers = (void*)c;
+  tl_api->wgmma(tl_api->self, &call);
+}
+template <class A, class B, class C, int kN, int kSteps, bool kTransB>
+TL_FN void tl_wgmma(C* c, const A* a, unsigned long long b, int b_step, bool add,
+                    int line = __builtin_LINE()) {
+  TlWgmma call = tl_wgmma_of<A, B, C, kN, kSteps, false, kTransB>();
+  call.b_matrix = b;
+  call.b_step = b_step;
+  call.add = add;
+  call.line = line;
+  call.c_registers = (void*)c;
+  call.a_registers = (const void*)a;
+  tl_api->wgmma(tl_api->self, &call);
+}
