@@ -6,7 +6,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "base/dtype.h"
-#include "hopper_testing.h"
+#include "tests/emulate/hopper_testing.h"
 
 namespace tl {
 namespace {
