@@ -21,6 +21,11 @@ TL_FN void tl_wgmma_wait(int line = __builtin_LINE()) {
   tl_api->wgmma_order(tl_api->self, kTlWgmmaWait, kPending, line);
 }
 
+// For the compiler of the GPU only.
+//@ tl_settle
+template <int kCount, class T>
+TL_FN void tl_settle(T*) {}
+
 //@ tl_proxy_fence
 TL_FN void tl_proxy_fence() { tl_api->proxy_fence(tl_api->self); }
 
