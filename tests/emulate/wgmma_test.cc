@@ -227,7 +227,7 @@ constexpr std::string_view kFill =
     "}\n";
 constexpr std::string_view kReady = "tl_proxy_fence(); __syncthreads();\n";
 constexpr std::string_view kZero = "for (int i = 0; i < 32; ++i) l0[i] = 0;\n";
-constexpr std::string_view kFence = "tl_settle<32>(&l0[0]); tl_wgmma_fence();\n";
+constexpr std::string_view kFence = "{ tl_settle<32>(&l0[0]); tl_wgmma_fence(); }\n";
 constexpr std::string_view kMultiply =
     "tl_wgmma<tl_f16, tl_f16, float, 64, 4, false, false>(&l0[0], a, 32, b, 32, true);\n";
 constexpr std::string_view kMultiplyRegisters =
