@@ -14,6 +14,10 @@ namespace tl {
 enum class AtomForm : uint8_t {
   kMma,   // NVIDIA's mma.sync: 8 rows of lanes by 4, pairs of neighbours along the columns of C
   kDmma,  // mma.sync m8n8k4 on f64
+  // Hopper's wgmma, by four warps: 64 rows, n is what columns come in multiples of (up to 256). B,
+  // and A unless it is in registers, is read where it lies in shared memory, while the threads go
+  // on.
+  kWgmma,
 };
 
 struct MatrixAtom {
@@ -23,6 +27,8 @@ struct MatrixAtom {
   DType c;     // accumulator
   int m, n, k;
   bool tf32 = false;  // f32 operands, rounded to tf32
+
+  bool in_place() const { return form == AtomForm::kWgmma; }
 };
 
 }  // namespace tl

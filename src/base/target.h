@@ -17,9 +17,12 @@ struct Target {
   // Name plus everything that changes the binary ("gfx90a:sramecc+:xnack-",
   // "cpu:sapphirerapids:+avx2,…"). Part of every cache key.
   std::string identity;
-  // The class that `tune … for X` names and that picks the backend: "cuda", "hip", "cpu",
+  // The class that picks the backend: "cuda", "hip", "cpu",
   // "reference".
   std::string backend;
+
+  // What a clause `tune … for X` may name, separated by spaces.
+  std::string tune_class() const { return backend == name ? name : backend + " " + name; }
 
   bool interprets = false;  // takes the tile program as it is, without the passes
   bool simt = false;        // threads of a block run in lockstep warps and share on-chip memory

@@ -55,6 +55,14 @@ ExprRef Swizzled(const Buffer& b, const ExprRef& row, const ExprRef& col) {
   return MakeBinary(BinaryOp::kBitXor, col, Mul(turn, MakeInt(chunk)));
 }
 
+PanelOffset OffsetInPanels(const Buffer& b, const ExprRef& row, const ExprRef& col) {
+  const int64_t panel = b.PanelElements();
+  const ExprRef piece = panel == b.extents.back() ? MakeInt(0) : Div(col, panel);
+  const int64_t rows = b.extents[b.rank() - 2];
+  return {Add(Mul(piece, MakeInt(rows * panel)), Mul(row, MakeInt(panel))),
+          panel == b.extents.back() ? col : Mod(col, panel)};
+}
+
 ExprRef TensorStride(const Module& module, BufferId buffer, int dim) {
   const Buffer& b = module.buffer(buffer);
   if (b.packed.empty()) return b.strides[dim];
@@ -69,11 +77,12 @@ ExprRef TensorOffset(const Module& module, BufferId buffer, const std::vector<Ex
   const int rank = b.rank();
   ExprRef offset = MakeInt(0);
   if (b.scope != Scope::kGlobal) {
-    for (int d = 0; d < rank; ++d) {
-      const ExprRef i = d == rank - 1 && d > 0 ? Swizzled(b, index[d - 1], index[d]) : index[d];
-      offset = Add(Mul(offset, MakeInt(b.extents[d])), i);
-    }
-    return offset;
+    if (rank < 2) return rank == 0 ? offset : index[0];
+    for (int d = 0; d + 2 < rank; ++d) offset = Add(Mul(offset, MakeInt(b.extents[d])), index[d]);
+    const int64_t rows = b.extents[rank - 2], cols = b.extents[rank - 1];
+    offset = Mul(offset, MakeInt(rows * cols));
+    const auto [row, col] = OffsetInPanels(b, index[rank - 2], index[rank - 1]);
+    return Add(Add(offset, row), Swizzled(b, index[rank - 2], col));
   }
   const int plain = b.packed.empty() ? rank : rank - 2;
   for (int d = 0; d < plain; ++d)

@@ -7,6 +7,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "base/edit_distance.h"
 #include "ir/binder.h"
 #include "ir/host_eval.h"
@@ -28,7 +29,11 @@ constexpr size_t kMaxRank = 8;
 constexpr size_t kMaxAxes = 8;
 
 bool Applies(const syntax::TuneParam& param, std::string_view target_class) {
-  return param.target_class.empty() || param.target_class == target_class;
+  if (param.target_class.empty()) return true;
+  for (std::string_view name : absl::StrSplit(target_class, ' ')) {
+    if (name == param.target_class) return true;
+  }
+  return false;
 }
 
 // The clause of each tune parameter that counts: the last one that applies, at the place of the

@@ -17,7 +17,8 @@ struct BindOptions {
   // Values for dims, parameters and tune parameters, in the language's own words ("4096", "bf16",
   // "on", "full_row"). A dim that is not named stays dynamic.
   std::vector<std::pair<std::string, std::string>> values;
-  // Which `tune … for X` clauses apply: "cpu", "cuda", "hip"; "" takes the general ones.
+  // Which `tune … for X` clauses apply: names separated by spaces ("cpu", "cuda sm_90a"); "" takes
+  // the general ones.
   std::string target_class;
 };
 

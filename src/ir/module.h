@@ -104,6 +104,8 @@ struct Buffer {
 
   // From level Selected on. Shared tiles: the order within a row, of the last two dims.
   Swizzle swizzle;
+  // Matrix instructions read it where it lies (MatrixAtom::form kWgmma): its rows are in panels.
+  bool in_place = false;
   // From level Planned on. Dim 0 counts the slots of a ring, whose waits and barriers the
   // pipeline's plan has placed.
   bool ring = false;
@@ -111,6 +113,11 @@ struct Buffer {
   // Thread such a tile is a kLocal array of layout->slots() elements.
   std::shared_ptr<const FragmentLayout> layout;
 
+  // Elements of a row that lie together (Swizzle::panel_bytes).
+  int64_t PanelElements() const {
+    if (swizzle.panel_bytes == 0) return extents.back();
+    return swizzle.panel_bytes / static_cast<int64_t>(SizeOf(dtype));
+  }
   int rank() const {
     return static_cast<int>(scope == Scope::kGlobal ? shape.size() : extents.size());
   }
@@ -238,6 +245,9 @@ struct Gemm {
   // the warps are laid over c.
   int atom = kNoAtom;
   int warp_rows = 0, warp_cols = 0;
+  // From level Planned on: instructions that run beside the threads; behind the statement those of
+  // this one are under way, those of its last execution are done.
+  bool trailing = false;
 };
 // dst = op over dim of src (clear), else dst = op(dst, op over dim of src). dst has src's extents
 // without dim.
@@ -370,6 +380,43 @@ struct Mma {
   BufferId c;
   ExprRef c_offset;
 };
+// A matrix that instructions of four warps read where it lies, from element `offset` on: 8 rows at
+// a time, each of `row_bytes` (32, 64, 128) whose 16-byte chunks are permuted (PanelsFor); those 8
+// rows further along the rows are `stride` bytes away. `depth_first`: its rows run along the
+// product's depth, so each holds neighbours of c's rows (columns); the next panel is `leading`
+// bytes away.
+struct MatrixInPlace {
+  BufferId buffer = kNoId;  // shared; or a local array, which the fields below do not describe
+  ExprRef offset;
+  int row_bytes = 0, leading = 0, stride = 0;
+  bool depth_first = false;
+  int step = 0;  // bytes from one step of the product's depth to the next
+};
+// c (+)= a * b by `steps` instructions of four warps, one after the other along the depth, 64 x
+// `n`. They run beside the threads, which may touch neither c nor a's registers before they have
+// waited.
+struct Wgmma {
+  int atom;  // index into Target::matrix_atoms
+  int n, steps;
+  MatrixInPlace a, b;
+  BufferId c;  // local
+  ExprRef c_offset;
+  bool add;  // false: what c held does not count
+};
+// What four warps do around such instructions. A wait may stand at level Planned.
+struct WgmmaSync {
+  enum class Op : uint8_t {
+    kFence,   // registers are as the instructions that follow shall find them
+    kCommit,  // closes the group of the instructions since the last commit
+    kWait,    // until at most `pending` of the newest groups are under way
+  };
+  Op op;
+  BufferId c;  // the registers that it is about; kNoId for kCommit
+  int pending = 0;
+};
+// What this thread has written to shared memory is there for instructions that read it in place,
+// and for copies of boxes, once a barrier has been passed.
+struct ProxyFence {};
 // var = `value` of the lane whose number differs in the bits of `mask`; all lanes of a warp.
 struct LaneExchange {
   VarId var;
@@ -412,7 +459,7 @@ struct Stmt {
                             Reduce, ArgMax, CumSum, Finish, Atomic, Parallel, OnGroup, Lag, InTurn,
                             Send, Recv, ThreadFor, Barrier, OnFirstThread, ChannelAcquire,
                             ChannelRelease, SlotFor, VectorMove, AsyncMove, AsyncCommit, AsyncWait,
-                            LoadMatrix, Mma, LaneExchange, Mbarrier>;
+                            LoadMatrix, Mma, Wgmma, WgmmaSync, ProxyFence, LaneExchange, Mbarrier>;
   Node node;
   Span span;
   int id = 0;  // number of the statement in program order, from 1; 0: made by a pass

@@ -106,7 +106,7 @@ struct Operand {
 struct TuneParam {
   Name name;
   std::vector<ExprRef> candidates;
-  std::string target_class;  // "", "cpu", "cuda", "hip"
+  std::string target_class;  // "", "cpu", "cuda", "hip", "sm_90a"
 };
 
 struct Init {

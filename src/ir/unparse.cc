@@ -485,6 +485,24 @@ class Unparser {
     s.targets.push_back(ElementText(x.c, x.c_offset));
     out.push_back(std::move(s));
   }
+  void Write(const Wgmma& x, Out& out) {
+    syntax::Stmt s{.op = x.add ? "wgmma" : "wgmma_clear"};
+    s.operands = {IntText(x.atom), IntText(x.n), IntText(x.steps)};
+    for (const MatrixInPlace* m : {&x.a, &x.b}) {
+      s.operands.push_back(ElementText(m->buffer, m->offset));
+      if (m->row_bytes == 0) continue;
+      for (int v : {m->row_bytes, m->leading, m->stride, m->step}) s.operands.push_back(IntText(v));
+    }
+    s.targets.push_back(ElementText(x.c, x.c_offset));
+    out.push_back(std::move(s));
+  }
+  void Write(const WgmmaSync& x, Out& out) {
+    static constexpr std::string_view kNames[] = {"wgmma_fence", "wgmma_commit", "wgmma_wait"};
+    syntax::Stmt s{.op = std::string(kNames[static_cast<size_t>(x.op)])};
+    if (x.op == WgmmaSync::Op::kWait) s.operands.push_back(IntText(x.pending));
+    out.push_back(std::move(s));
+  }
+  void Write(const ProxyFence&, Out& out) { out.push_back({.op = "proxy_fence"}); }
   void Write(const LaneExchange& x, Out& out) {
     syntax::Stmt s{.op = "exchange_lanes"};
     s.operands = {Text(x.value), IntText(x.mask)};

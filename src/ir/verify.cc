@@ -45,6 +45,9 @@ std::string_view NameOf(const Stmt& s) {
                                                 "async wait",
                                                 "load matrix",
                                                 "mma",
+                                                "wgmma",
+                                                "wgmma sync",
+                                                "proxy fence",
                                                 "lane exchange",
                                                 "mbarrier"};
   static_assert(std::size(kNames) == std::variant_size_v<Stmt::Node>);
@@ -59,7 +62,7 @@ bool IsThreadOnly(const Stmt& s) { return s.node.index() >= Stmt::Node(ThreadFor
 // What a plan puts among tile operations.
 bool IsPlan(const Stmt& s) {
   return std::holds_alternative<Barrier>(s.node) || std::holds_alternative<AsyncCommit>(s.node) ||
-         std::holds_alternative<AsyncWait>(s.node);
+         std::holds_alternative<AsyncWait>(s.node) || std::holds_alternative<WgmmaSync>(s.node);
 }
 
 bool IsBoolOp(BinaryOp op) { return op == BinaryOp::kAnd || op == BinaryOp::kOr; }
@@ -477,6 +480,24 @@ class Verifier {
     CheckElement(x.c, {x.c_offset});
     Require(x.atom >= 0, "matrix instruction");
   }
+  void Check(const Wgmma& x) {
+    CheckElement(x.a.buffer, {x.a.offset});
+    CheckElement(x.b.buffer, {x.b.offset});
+    CheckElement(x.c, {x.c_offset});
+    if (!status_.ok()) return;
+    Require(x.atom >= 0 && x.n % 8 == 0 && x.n >= 8 && x.n <= 256 && x.steps >= 1,
+            "shape of an instruction of four warps");
+    Require(m_.buffer(x.c).scope == Scope::kLocal, "its result is no array of the thread");
+    for (const MatrixInPlace* m : {&x.a, &x.b}) {
+      Require(m_.buffer(m->buffer).in_place || (m == &x.a && m->row_bytes == 0),
+              "a matrix that is read in place does not lie so");
+    }
+  }
+  void Check(const WgmmaSync& x) {
+    Require(x.pending >= 0, "groups of a wait for matrix instructions");
+    Require(x.op == WgmmaSync::Op::kCommit || IsBuffer(x.c), "registers of a fence or a wait");
+  }
+  void Check(const ProxyFence&) {}
   void Check(const LaneExchange& x) {
     CheckExpr(x.value);
     Define(x.var);

@@ -132,6 +132,7 @@ void VisitStmtExprs(const Stmt& s, absl::FunctionRef<void(const ExprRef&)> visit
           [&](const AsyncMove& x) { visit(x.dst_offset), visit(x.src_offset), visit(x.inside); },
           [&](const LoadMatrix& x) { visit(x.dst_offset), visit(x.src_offset); },
           [&](const Mma& x) { visit(x.a_offset), visit(x.b_offset), visit(x.c_offset); },
+          [&](const Wgmma& x) { visit(x.a.offset), visit(x.b.offset), visit(x.c_offset); },
           [&](const LaneExchange& x) { visit(x.value); },
           [&](const Mbarrier& x) {
             visit(x.index);
@@ -177,6 +178,10 @@ void VisitAccesses(const Stmt& s,
                  },
                  [&](const Mma& x) {
                    visit(x.a, x.a_offset, false), visit(x.b, x.b_offset, false);
+                   visit(x.c, x.c_offset, false), visit(x.c, x.c_offset, true);
+                 },
+                 [&](const Wgmma& x) {
+                   visit(x.a.buffer, x.a.offset, false), visit(x.b.buffer, x.b.offset, false);
                    visit(x.c, x.c_offset, false), visit(x.c, x.c_offset, true);
                  },
                  // Arriving and waiting order accesses, they are none themselves.
@@ -346,6 +351,18 @@ StmtRef StmtMapper::MapStmt(const StmtRef& s) {
                           x.c = MapBuffer(x.c), x.c_offset = MapExpr(x.c_offset);
                           return make(std::move(x));
                         },
+                        [&](Wgmma x) {
+                          for (MatrixInPlace* m : {&x.a, &x.b}) {
+                            m->buffer = MapBuffer(m->buffer), m->offset = MapExpr(m->offset);
+                          }
+                          x.c = MapBuffer(x.c), x.c_offset = MapExpr(x.c_offset);
+                          return make(std::move(x));
+                        },
+                        [&](WgmmaSync x) {
+                          if (x.c != kNoId) x.c = MapBuffer(x.c);
+                          return make(x);
+                        },
+                        [&](ProxyFence x) { return make(x); },
                         [&](LaneExchange x) {
                           x.value = MapExpr(x.value);
                           x.var = MapDefinition(x.var);

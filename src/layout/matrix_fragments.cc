@@ -30,13 +30,26 @@ Operand OperandOf(int64_t rows, int64_t cols, int64_t run, int64_t pitch) {
            {cols / (kLaneCols * run), kLaneCols * run}}};
 }
 
+// Warps that run one instruction together, one below the other.
+int64_t WarpsOf(const MatrixAtom& atom) { return atom.form == AtomForm::kWgmma ? 4 : 1; }
+int64_t WarpRows(const MatrixAtom& atom) { return atom.m / WarpsOf(atom); }
+
 Operand OperandA(const MatrixAtom& atom, int64_t pitch) {
-  return OperandOf(atom.m, atom.k, PerRegister(atom.a), pitch);
+  return OperandOf(WarpRows(atom), atom.k, PerRegister(atom.a), pitch);
 }
 
 // Pairs of neighbours, whatever the type.
 Operand OperandC(const MatrixAtom& atom, int64_t pitch) {
-  return OperandOf(atom.m, atom.n, 2, pitch);
+  return OperandOf(WarpRows(atom), atom.n, 2, pitch);
+}
+
+// `warps` down the rows of a tile of `padded_rows`, `across` of them at each place (`stride`
+// apart).
+Digits WarpsDown(const MatrixAtom& atom, int warps, int64_t padded_rows, int64_t pitch, int across,
+                 int64_t stride) {
+  const int64_t together = WarpsOf(atom), blocks = warps / together;
+  return {
+      {together, WarpRows(atom) * pitch}, {across, stride}, {blocks, padded_rows / blocks * pitch}};
 }
 
 FragmentLayout OneWarp(int64_t rows, int64_t cols, Operand operand) {
@@ -81,28 +94,34 @@ FragmentLayout AtomC(const MatrixAtom& atom) {
 
 FragmentLayout TiledC(const MatrixAtom& atom, int64_t rows, int64_t cols, int warp_rows,
                       int warp_cols) {
-  const int64_t padded_rows = RoundUp(rows, int64_t{atom.m} * warp_rows);
+  const int64_t blocks = warp_rows / WarpsOf(atom);
+  const int64_t padded_rows = RoundUp(rows, atom.m * blocks);
   const int64_t padded_cols = RoundUp(cols, int64_t{atom.n} * warp_cols);
-  const int64_t block_rows = padded_rows / warp_rows, block_cols = padded_cols / warp_cols;
+  const int64_t block_cols = padded_cols / warp_cols;
   Operand c = OperandC(atom, padded_cols);
-  const Digits warp = {{warp_cols, block_cols}, {warp_rows, block_rows * padded_cols}};
   Digits slot = WithInstructions(std::move(c.slot), block_cols / atom.n, atom.n,
-                                 block_rows / atom.m, atom.m * padded_cols);
-  return FragmentLayout({rows, cols}, {padded_rows, padded_cols},
-                        {{}, warp, std::move(c.lane), std::move(slot)});
+                                 padded_rows / blocks / atom.m, atom.m * padded_cols);
+  return FragmentLayout(
+      {rows, cols}, {padded_rows, padded_cols},
+      {{},
+       WarpsDown(atom, warp_rows, padded_rows, padded_cols, warp_cols, block_cols),
+       std::move(c.lane),
+       std::move(slot)});
 }
 
 FragmentLayout TiledA(const MatrixAtom& atom, int64_t rows, int64_t depth, int warp_rows,
                       int warp_cols) {
-  const int64_t padded_rows = RoundUp(rows, int64_t{atom.m} * warp_rows);
+  const int64_t blocks = warp_rows / WarpsOf(atom);
+  const int64_t padded_rows = RoundUp(rows, atom.m * blocks);
   const int64_t padded_depth = RoundUp(depth, atom.k);
-  const int64_t block_rows = padded_rows / warp_rows;
   Operand a = OperandA(atom, padded_depth);
-  const Digits warp = {{warp_cols, 0}, {warp_rows, block_rows * padded_depth}};
   Digits slot = WithInstructions(std::move(a.slot), padded_depth / atom.k, atom.k,
-                                 block_rows / atom.m, atom.m * padded_depth);
+                                 padded_rows / blocks / atom.m, atom.m * padded_depth);
   return FragmentLayout({rows, depth}, {padded_rows, padded_depth},
-                        {{}, warp, std::move(a.lane), std::move(slot)});
+                        {{},
+                         WarpsDown(atom, warp_rows, padded_rows, padded_depth, warp_cols, 0),
+                         std::move(a.lane),
+                         std::move(slot)});
 }
 
 FragmentLayout LdmatrixA(const MatrixAtom& atom) {

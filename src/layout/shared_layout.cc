@@ -31,7 +31,20 @@ Swizzle SwizzleFor(int64_t row_bytes) {
   return {bits, kChunkBits - bits};
 }
 
-int64_t SwizzledOffset(Swizzle swizzle, int64_t row_bytes, int64_t row, int64_t column) {
+Swizzle PanelsFor(int64_t row_bytes) {
+  int64_t panel = 128;
+  while (row_bytes % panel != 0) panel /= 2;
+  Swizzle s = SwizzleFor(panel);
+  if (panel < row_bytes) s.panel_bytes = panel;
+  return s;
+}
+
+int64_t SwizzledOffset(Swizzle swizzle, int64_t row_bytes, int64_t row, int64_t column,
+                       int64_t rows) {
+  if (const int64_t panel = swizzle.panel_bytes; panel > 0) {
+    swizzle.panel_bytes = 0;
+    return column / panel * rows * panel + SwizzledOffset(swizzle, panel, row, column % panel);
+  }
   const int64_t mask = (int64_t{1} << swizzle.bits) - 1;
   const int64_t chunk = column / kChunk ^ (row >> swizzle.row_shift & mask);
   return row * row_bytes + chunk * kChunk + column % kChunk;

@@ -17,6 +17,9 @@ namespace tl {
 struct Swizzle {
   int bits = 0;       // chunk index modulo 2^bits is permuted; 0: plain row-major
   int row_shift = 0;  // by (row >> row_shift) modulo 2^bits
+  // Longer rows are cut into pieces of so many bytes: the first piece of every row, then the second
+  // of every row, ... 0: rows are whole.
+  int64_t panel_bytes = 0;
 
   bool operator==(const Swizzle&) const = default;
 };
@@ -24,8 +27,14 @@ struct Swizzle {
 // The one that leaves no conflicts for rows of `row_bytes` (a multiple of 16; else none).
 Swizzle SwizzleFor(int64_t row_bytes);
 
-// Byte offset of byte `column` of row `row`.
-int64_t SwizzledOffset(Swizzle swizzle, int64_t row_bytes, int64_t row, int64_t column);
+// The same for what reads matrices of 8 rows by 32, 64 or 128 bytes (Hopper's matrix instructions
+// and its copies of boxes): panels of the largest of these that divides `row_bytes`, a multiple
+// of 32.
+Swizzle PanelsFor(int64_t row_bytes);
+
+// Byte offset of byte `column` of row `row`; `rows`: of the tile, where it has panels.
+int64_t SwizzledOffset(Swizzle swizzle, int64_t row_bytes, int64_t row, int64_t column,
+                       int64_t rows = 0);
 
 // Extra passes that the shared memory takes for one access of a warp: lane i touches `bytes` (1, 2,
 // 4, 8, 16) bytes at offsets[i] (negative: it takes no part). Accesses of 8 bytes go by half warps,

@@ -19,7 +19,7 @@ int64_t OffsetIn(const Buffer& b, const Region& window, const std::vector<int64_
   int64_t rows_before = 0;
   for (int d = 0; d + 2 < b.rank(); ++d) rows_before = (rows_before + index[d]) * b.extents[d + 1];
   return rows_before * row_bytes +
-         SwizzledOffset(b.swizzle, row_bytes, index[b.rank() - 2], column);
+         SwizzledOffset(b.swizzle, row_bytes, index[b.rank() - 2], column, b.extents[b.rank() - 2]);
 }
 
 void Note(Lowering& l, std::string_view verb, BufferId tile, int extra) {

@@ -34,9 +34,16 @@ bool IsPipelined(const StmtRef& s) {
   return loop && loop->kind == LoopKind::kPipelined;
 }
 
+// Wide enough for any vector access; large tiles start on a line. What matrix instructions read
+// in place permutes chunks by bits of the address itself, which repeat after 1024 bytes.
+int64_t ArenaAlignment(const Buffer& b) {
+  if (b.in_place) return 1024;
+  return b.stored_bytes() >= 1024 ? 128 : 16;
+}
+
 int64_t ArenaBytes(const Buffer& b) {
   const int64_t bytes = b.stored_bytes();
-  const int64_t alignment = bytes >= 1024 ? 128 : 16;
+  const int64_t alignment = ArenaAlignment(b);
   return (bytes + alignment - 1) / alignment * alignment;
 }
 

@@ -69,6 +69,8 @@ struct LoopCopies {
 
 LoopCopies FindEarlyCopies(const Module& module, const LaunchFacts& facts, const For& loop);
 
+// What a tile's first byte in the arena is a multiple of.
+int64_t ArenaAlignment(const Buffer& b);
 // Bytes of on-chip memory for a tile or a channel, rounded up as PlanArena aligns.
 int64_t ArenaBytes(const Buffer& b);
 

@@ -316,12 +316,14 @@ class Converter : public StmtMapper {
       FragmentLayout needed = LayoutOfC(target_, g);
       if (!(needed == *c)) {
         out.c.buffer = Converted(g.c.buffer, std::move(needed), !g.clear, true);
+        out.trailing = false;
       }
     }
     const FragmentLayout* a = LayoutOf(g.a.buffer);
     const bool direct = a && c && TakesFragment(target_, g) && *a == LayoutOfA(target_, g);
-    if (a && !direct) out.a.buffer = InShared(g.a.buffer);
-    if (LayoutOf(g.b.buffer)) out.b.buffer = InShared(g.b.buffer);
+    const bool in_place = out.atom != kNoAtom && target_.matrix_atoms[out.atom].in_place();
+    if (a && !direct) out.a.buffer = InShared(g.a.buffer, in_place);
+    if (LayoutOf(g.b.buffer)) out.b.buffer = InShared(g.b.buffer, in_place);
     return out;
   }
 
@@ -378,16 +380,19 @@ class Converter : public StmtMapper {
     m_.notes.push_back(absl::StrCat(b.name, " is converted for the statement", At(span_), ": ", how,
                                     ", ", bytes, " bytes"));
   }
-  BufferId InShared(BufferId id) {
+  BufferId InShared(BufferId id, bool in_place) {
     const BufferId copy = Temporary(id, nullptr, true, false);
     Buffer& b = m_.buffers[copy];
-    b.swizzle = SwizzleFor(b.extents.back() * static_cast<int64_t>(SizeOf(b.dtype)));
+    const int64_t row_bytes = b.extents.back() * static_cast<int64_t>(SizeOf(b.dtype));
+    b.swizzle = in_place ? PanelsFor(row_bytes) : SwizzleFor(row_bytes);
+    b.in_place = in_place;
     return copy;
   }
   BufferId NewTile(Buffer like, LayoutRef layout) {
     like.name += "_c";
     like.scope = Scope::kFragment;
     like.swizzle = {};
+    like.in_place = false;
     like.ring = false;
     like.role = BufferRole::kTile;
     like.layout = std::move(layout);

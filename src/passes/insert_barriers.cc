@@ -109,7 +109,7 @@ class Varying {
   // `apart`: not all threads of the team come here, or not with the same values.
   void Walk(const Block& block, bool apart) {
     for (const StmtRef& s : block) {
-      bool varies = apart || As<LoadMatrix>(s) || As<Mma>(s) || As<LaneExchange>(s);
+      bool varies = apart || As<LoadMatrix>(s) || As<Mma>(s) || As<Wgmma>(s) || As<LaneExchange>(s);
       VisitStmtExprs(*s, [&](const ExprRef& e) { varies = varies || Has(e); });
       if (varies) NoteResults(*s);
       const bool shared_out = As<ThreadFor>(s) || As<OnFirstThread>(s);

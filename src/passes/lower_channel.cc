@@ -46,9 +46,6 @@ void TransferByRuntime(Lowering& l, BufferId channel, bool send, const Region& t
 
 // ---- Groups that meet at mbarriers
 
-// One thread of a group arrives for all: the group has met before.
-constexpr int kArrivals = 1;
-
 // From here on the channel is a tile of all its messages: what copies to and from tiles know of
 // vectors and registers serves messages too.
 void AddSlots(Buffer& channel) {
@@ -71,7 +68,7 @@ Region MessageIn(const Lowering& l, BufferId channel, const ExprRef& slot) {
 Lowering::Ring MakeRing(Lowering& l, BufferId channel) {
   Lowering::Ring ring;
   ring.depth = l.buffer(channel).depth;
-  const int64_t count = 2 * ring.depth;
+  const int64_t count = 2 * ring.depth, arrivals = l.team_size();
   Buffer b;
   b.name = absl::StrCat(l.buffer(channel).name, "_mbarriers");
   b.scope = Scope::kShared;
@@ -88,7 +85,8 @@ Lowering::Ring MakeRing(Lowering& l, BufferId channel) {
     }
     Block init = l.Capture([&] {
       l.Serial("i", MakeInt(0), MakeInt(count), [&](const ExprRef& i) {
-        l.Emit(Mbarrier{Mbarrier::Op::kInit, ring.mbarriers, i, MakeInt(kArrivals)});
+        // Every thread of a group arrives for what it has done itself.
+        l.Emit(Mbarrier{Mbarrier::Op::kInit, ring.mbarriers, i, MakeInt(arrivals)});
       });
     });
     l.Emit(OnFirstThread{Team::kBlock, std::move(init)});
@@ -112,10 +110,7 @@ void TransferByMbarriers(Lowering& l, BufferId channel, bool send, const Region&
   l.Emit(Mbarrier{Mbarrier::Op::kWait, ring.mbarriers, send ? free : full, phase});
   const Region message = MessageIn(l, channel, slot);
   LowerCopy(l, send ? Copy{tile, message} : Copy{message, tile});
-  l.Emit(Barrier{l.team()});
-  l.Emit(OnFirstThread{
-      l.team(),
-      {MakeStmt(Mbarrier{Mbarrier::Op::kArrive, ring.mbarriers, send ? full : free, nullptr})}});
+  l.Emit(Mbarrier{Mbarrier::Op::kArrive, ring.mbarriers, send ? full : free, nullptr});
   const ExprRef wraps = MakeBinary(BinaryOp::kEq, slot, MakeInt(ring.depth - 1));
   l.Set(at.parity, MakeSelect(wraps, MakeBinary(BinaryOp::kBitXor, parity, MakeInt(1)), parity));
   l.Set(at.slot, MakeSelect(wraps, MakeInt(0), Add(slot, MakeInt(1))));

@@ -184,6 +184,7 @@ class OperandRegisters {
   bool CanSplit(int64_t stride) const {
     const Region& r = o_.region;
     const int64_t chunk = 16 / bytes_, period = chunk * 8;
+    if (l_.buffer(r.buffer).swizzle.panel_bytes > 0) return false;
     if (padded_ || stride % 8 != 0 || l_.DivisorOf(r.offset[r.dims[0]]) % 8 != 0) return false;
     if (!o_.depth_first) return l_.DivisorOf(r.offset[r.dims[1]]) % (2 * chunk) == 0;
     return stride == 16 && l_.DivisorOf(first_) % period == 0 &&
@@ -329,6 +330,8 @@ bool GemmRegisters(Lowering& l, const Gemm& gemm) {
   if (gemm.c.num_elements() == 0) return true;
   if (gemm.atom == kNoAtom) {
     GemmPlain(l, gemm);
+  } else if (l.target().matrix_atoms[gemm.atom].in_place()) {
+    GemmInPlace(l, gemm);
   } else {
     GemmByAtoms(l, gemm);
   }

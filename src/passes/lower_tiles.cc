@@ -141,6 +141,10 @@ class LaunchLowering {
     if (const For* x = As<For>(s)) return LowerFor(s, *x);
     if (const If* x = As<If>(s)) return LowerIf(s, *x);
     if (As<Barrier>(s) || As<AsyncCommit>(s) || As<AsyncWait>(s)) return l_.Emit(s);
+    if (const WgmmaSync* x = As<WgmmaSync>(s)) {
+      if (l_.LayoutOf(x->c)) l_.Emit(s);
+      return;
+    }
     if (As<Finish>(s)) return;  // a reducer of this path is complete at all times
     if (ChangesMemory(s) && l_.cooperative()) {
       Block body = l_.Capture([&] { l_.Apart([&] { LowerElementStmt(l_, s); }); });

@@ -293,7 +293,7 @@ Region Lowering::Prepared(const Region& r) {
 }
 
 bool Lowering::IsDecoded(const Buffer& b, const Coords& index) const {
-  if (decode_.flat == kNoId || b.extents != decode_.extents || b.swizzle.bits != 0) return false;
+  if (decode_.flat == kNoId || b.extents != decode_.extents || b.swizzle != Swizzle{}) return false;
   for (size_t d = 0; d < index.size(); ++d) {
     const VarRef* ref = As<VarRef>(index[d]);
     // A dimension of one element may be indexed by its variable or by 0.

@@ -271,6 +271,8 @@ bool CopyRegisters(Lowering& l, const Copy& copy);
 bool CopyVectors(Lowering& l, const Copy& copy, absl::FunctionRef<void()> otherwise);
 // Gemm and reduce on registers; false where the tiles are not there.
 bool GemmRegisters(Lowering& l, const Gemm& gemm);
+// Its part for instructions of four warps.
+void GemmInPlace(Lowering& l, const Gemm& gemm);
 bool ReduceRegisters(Lowering& l, const Reduce& reduce);
 // Type in which a reduction keeps its running value.
 DType RunningType(const Lowering& l, const Reduce& r);

@@ -7,6 +7,7 @@
 #include "ir/verify.h"
 #include "passes/expand_lag.h"
 #include "passes/expand_split.h"
+#include "passes/fence_proxies.h"
 #include "passes/infer_layouts.h"
 #include "passes/insert_barriers.h"
 #include "passes/lower_tiles.h"
@@ -50,6 +51,7 @@ constexpr Pass kPasses[] = {
     {"plan_arena", Arena, "needs every use of every tile, scratch of the expansions included"},
     {"insert_barriers", Plain<InsertBarriers>,
      "after plan_arena: tiles that share memory must wait for each other too"},
+    {"fence_proxies", Plain<FenceProxies>, "after insert_barriers: fences stand before barriers"},
     {"simplify", Plain<Simplify>, "last: tidies the names that all of the above made"},
 };
 

@@ -13,16 +13,17 @@ std::string_view Name(Transport t) {
 
 namespace {
 
-void PlanAsyncCopies(int depth, Agent& agent) {
-  for (int i = 0; i < depth - 1; ++i) {
+void PlanAsyncCopies(const Ring& ring, Agent& agent) {
+  const int ahead = ring.depth - 1 - ring.trailing;
+  for (int i = 0; i < ahead; ++i) {
     agent.prologue.push_back({.kind = StepKind::kIssue, .iteration = i});
     agent.prologue.push_back({.kind = StepKind::kCommit});
     agent.prologue.push_back({.kind = StepKind::kNextFill});
   }
-  // In iteration t the groups of iterations 0 ... t + depth - 2 are committed.
-  agent.body = {{.kind = StepKind::kWait, .pending = depth - 2},
+  // In iteration t the groups of iterations 0 ... t + ahead - 1 are committed.
+  agent.body = {{.kind = StepKind::kWait, .pending = ahead - 1},
                 {.kind = StepKind::kBarrier},
-                {.kind = StepKind::kIssue, .iteration = depth - 1},
+                {.kind = StepKind::kIssue, .iteration = ahead},
                 {.kind = StepKind::kCommit},
                 {.kind = StepKind::kNextFill},
                 {.kind = StepKind::kUse},
@@ -45,7 +46,7 @@ void PlanRegisters(int depth, Agent& agent) {
 LoopPlan MakeLoopPlan(Ring ring) {
   Agent agent{"threads", {}, {}};
   if (ring.transport == Transport::kAsyncCopy) {
-    PlanAsyncCopies(ring.depth, agent);
+    PlanAsyncCopies(ring, agent);
   } else {
     PlanRegisters(ring.depth, agent);
   }
@@ -140,7 +141,7 @@ class Simulation {
         return Barrier();
       case StepKind::kUse:
         ++uses_;
-        for (RingState& ring : state_) Use(ring);
+        for (size_t i = 0; i < state_.size(); ++i) Use(state_[i], plan_.rings[i].trailing);
         return;
       case StepKind::kNextFill:
         r.fill = r.fill + 1 == depth ? 0 : r.fill + 1;
@@ -192,7 +193,7 @@ class Simulation {
     }
   }
 
-  void Use(RingState& r) {
+  void Use(RingState& r, int trailing) {
     Slot& slot = r.slots[r.use];
     if (slot.iteration != first_ + now_) {
       Fail(absl::StrCat("iteration ", now_, " reads slot ", r.use, ", which holds ",
@@ -206,6 +207,10 @@ class Simulation {
                         " without a barrier behind the copies of other threads"));
     }
     slot.read_epoch = epoch_;
+    const int depth = static_cast<int>(r.slots.size());
+    for (int i = 1; i <= std::min(trailing, now_); ++i) {
+      r.slots[(r.use + depth - i) % depth].read_epoch = epoch_;
+    }
   }
 
   const LoopPlan& plan_;
@@ -227,6 +232,9 @@ Status VerifyPlan(const LoopPlan& plan) {
   for (const Ring& r : plan.rings) {
     depth = std::max(depth, r.depth);
     if (r.depth < 1 || r.tiles.empty()) return absl::InternalError("a ring without slots or tiles");
+    if (r.trailing > 0 && r.depth < 2 + r.trailing) {
+      return absl::InternalError("a ring with too few slots for uses that trail");
+    }
   }
   for (int trips = 0; trips <= 2 * depth + 1; ++trips) {
     TL_RETURN_IF_ERROR(Simulation(plan).Run(trips, 2));

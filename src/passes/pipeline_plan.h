@@ -12,6 +12,9 @@
 // groups are counted too, so that the number in `wait` is a constant. Slots are counted, one
 // counter for filling and one for using, and never derived from the loop's index.
 //
+// With `trailing` uses one fewer iteration is ahead: the slot that is filled in iteration t is that
+// of t-2, whose use has ended within t-1.
+//
 // What the barrier of iteration t is for: the moves that each thread has waited for are seen by all
 // of them, and the slot that is filled next is the one that iteration t-1 used, which all have
 // left.
@@ -38,6 +41,9 @@ struct Ring {
   std::vector<BufferId> tiles;
   int depth = 1;
   Transport transport = Transport::kAsyncCopy;
+  // So many iterations later a use may still read its slot: instructions that run beside the
+  // threads are waited for then.
+  int trailing = 0;
 };
 
 enum class StepKind : uint8_t {

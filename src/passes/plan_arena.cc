@@ -10,6 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "base/int_math.h"
 #include "ir/visit.h"
+#include "passes/early_copies.h"
 
 namespace tl {
 namespace {
@@ -102,9 +103,6 @@ class Liveness {
   std::vector<Tile> tiles_;
 };
 
-// Wide enough for any vector access; large tiles start on a line.
-int64_t AlignmentOf(int64_t bytes) { return bytes >= 1024 ? 128 : 16; }
-
 int64_t AlignUp(int64_t v, int64_t alignment) {
   return (v + alignment - 1) / alignment * alignment;
 }
@@ -115,14 +113,14 @@ struct Placed {
 };
 
 // Lowest place that no tile alive at the same time takes.
-int64_t FindPlace(const std::vector<Placed>& placed, Range range, int64_t bytes) {
+int64_t FindPlace(const std::vector<Placed>& placed, Range range, int64_t bytes,
+                  int64_t alignment) {
   std::vector<const Placed*> others;
   for (const Placed& p : placed) {
     if (p.range.Meets(range)) others.push_back(&p);
   }
   std::sort(others.begin(), others.end(),
             [](const Placed* a, const Placed* b) { return a->begin < b->begin; });
-  const int64_t alignment = AlignmentOf(bytes);
   int64_t at = 0;
   for (const Placed* p : others) {
     if (at + bytes <= p->begin) break;
@@ -144,7 +142,7 @@ int64_t PlaceTiles(Module& module, std::vector<Liveness::Tile> tiles) {
     if (b.scope != Scope::kChannel) b.scope = Scope::kShared;
     b.arena_offset = 0;
     if (tile.range.empty()) continue;  // never touched
-    b.arena_offset = FindPlace(placed, tile.range, bytes);
+    b.arena_offset = FindPlace(placed, tile.range, bytes, ArenaAlignment(b));
     placed.push_back({b.arena_offset, b.arena_offset + bytes, tile.range});
     total = std::max(total, b.arena_offset + bytes);
   }

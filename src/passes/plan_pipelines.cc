@@ -82,8 +82,43 @@ class Unroller : public StmtMapper {
 struct PlannedLoop {
   LoopCopies copies;
   LoopPlan plan;
+  BufferId trailing = kNoId;  // see TrailingSum
 };
 using PlannedLoops = absl::flat_hash_map<VarId, PlannedLoop>;
+
+// The sum of the product whose instructions may run on into the next iteration: it is the ring's
+// only reader, and nothing else in the loop touches the sum. kNoId: there is none.
+BufferId TrailingSum(const Module& m, const Target& target, const For& loop,
+                     const std::vector<BufferId>& ring) {
+  const auto is_ring = [&](BufferId b) { return absl::c_linear_search(ring, b); };
+  const Gemm* found = nullptr;
+  for (const StmtRef& s : loop.body) {
+    const Gemm* g = As<Gemm>(s);
+    if (!g || (!is_ring(g->a.buffer) && !is_ring(g->b.buffer))) continue;
+    if (found || g->atom == kNoAtom || !target.matrix_atoms[g->atom].in_place()) return kNoId;
+    found = g;
+  }
+  if (!found || found->clear || m.buffer(found->a.buffer).scope == Scope::kFragment) return kNoId;
+  const BufferId c = found->c.buffer;
+  bool others = false;
+  VisitStmts(loop.body, [&](const StmtRef& s) {
+    const Alloc* alloc = As<Alloc>(s);
+    others = others || (alloc && alloc->buffer == c);
+    VisitStmtExprs(*s, [&](const ExprRef& e) {
+      others = others || AnyNode(e, [&](const ExprRef& node) {
+                 const Load* load = As<Load>(node);
+                 return load && (load->buffer == c || is_ring(load->buffer));
+               });
+    });
+    if (As<Gemm>(s) == found) return;
+    const Store* store = As<Store>(s);
+    others = others || (store && store->buffer == c);
+    VisitRegions(*s, [&](const Region& r, bool write) {
+      others = others || r.buffer == c || (is_ring(r.buffer) && !write);
+    });
+  });
+  return others ? kNoId : c;
+}
 
 class LaunchPlanner {
  public:
@@ -91,6 +126,7 @@ class LaunchPlanner {
   LaunchPlanner(Module& module, const Target& target, int64_t limit, int max_slots,
                 const Launch& launch)
       : m_(module),
+        target_(target),
         transport_(target.async_copies ? Transport::kAsyncCopy : Transport::kRegisters),
         limit_(limit),
         max_slots_(max_slots),
@@ -118,7 +154,7 @@ class LaunchPlanner {
     if (IntValue(trips) && *IntValue(trips) < 2) {
       return Note(s, " is not pipelined: it has less than two iterations");
     }
-    PlannedLoop planned{FindEarlyCopies(m_, facts_, loop), {}};
+    PlannedLoop planned{FindEarlyCopies(m_, facts_, loop), {}, kNoId};
     if (transport_ == Transport::kRegisters) DropParts(loop, planned.copies);
     if (!planned.copies.tiles.empty()) {
       Ring ring{planned.copies.tiles, 1, transport_};
@@ -166,6 +202,12 @@ class LaunchPlanner {
 
   void Keep(const StmtRef& s, const For& loop, Ring ring, PlannedLoop planned) {
     for (BufferId tile : ring.tiles) facts_.SetDepth(tile, ring.depth);
+    // Fewer would leave one iteration ahead alone, which is worse than no trailing.
+    constexpr int kFewestForTrailing = 4;
+    if (ring.transport == Transport::kAsyncCopy && ring.depth >= kFewestForTrailing) {
+      planned.trailing = TrailingSum(m_, target_, loop, ring.tiles);
+      ring.trailing = planned.trailing == kNoId ? 0 : 1;
+    }
     Note(s, absl::StrCat(": ", ring.depth, " slots of ", NamesOf(ring.tiles), " filled by ",
                          Name(ring.transport), Asked(loop, ring.depth)));
     planned.plan = MakeLoopPlan(std::move(ring));
@@ -189,6 +231,7 @@ class LaunchPlanner {
   }
 
   Module& m_;
+  const Target& target_;
   const Transport transport_;
   const int64_t limit_;
   const int max_slots_;
@@ -249,6 +292,9 @@ class LoopRewriter {
     }
     Prologue();
     out_.push_back(MainLoop());
+    if (planned_.trailing != kNoId) {
+      out_.push_back(MakeStmt(WgmmaSync{WgmmaSync::Op::kWait, planned_.trailing, 0}, stmt_->span));
+    }
     return std::move(out_);
   }
 
@@ -290,8 +336,18 @@ class LoopRewriter {
       if (const Let* let = As<Let>(s); let && planned_.copies.lets.contains(let->var)) {
         issue_.push_back(s);
       }
-      rest_.push_back(s);
+      rest_.push_back(Trails(s) ? WithTrailing(s) : s);
     }
+  }
+
+  bool Trails(const StmtRef& s) const {
+    const Gemm* g = As<Gemm>(s);
+    return g && planned_.trailing == g->c.buffer;
+  }
+  static StmtRef WithTrailing(const StmtRef& s) {
+    Gemm g = *As<Gemm>(s);
+    g.trailing = true;
+    return MakeStmt(std::move(g), s->span, s->id);
   }
 
   bool IsRing(BufferId b) const {
@@ -363,6 +419,7 @@ class LoopRewriter {
       b.name += "_next";
       b.scope = Scope::kFragment;
       b.swizzle = {};
+      b.in_place = false;
       const BufferId id = m_.AddBuffer(std::move(b));
       out_.push_back(MakeStmt(Alloc{id}, stmt_->span));
       registers_.emplace_back(tile, id);

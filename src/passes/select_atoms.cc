@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "base/int_math.h"
 #include "ir/visit.h"
@@ -12,17 +13,14 @@
 namespace tl {
 namespace {
 
-// The first row of the target's table that takes the gemm's types.
-int AtomFor(const Module& m, const Target& target, const Gemm& g) {
-  const Buffer& c = m.buffer(g.c.buffer);
-  if (c.scope != Scope::kFragment || !IsWhole(c, g.c)) return kNoAtom;
-  const DType a = m.buffer(g.a.buffer).dtype, b = m.buffer(g.b.buffer).dtype;
-  for (size_t i = 0; i < target.matrix_atoms.size(); ++i) {
-    const MatrixAtom& atom = target.matrix_atoms[i];
-    const bool exact = !atom.tf32 || g.precision == GemmPrecision::kTF32;
-    if (atom.a == a && atom.b == b && atom.c == c.dtype && exact) return static_cast<int>(i);
-  }
-  return kNoAtom;
+bool TakesTypes(const Module& m, const MatrixAtom& atom, const Gemm& g) {
+  const bool exact = !atom.tf32 || g.precision == GemmPrecision::kTF32;
+  return exact && atom.a == m.buffer(g.a.buffer).dtype && atom.b == m.buffer(g.b.buffer).dtype &&
+         atom.c == m.buffer(g.c.buffer).dtype;
+}
+
+bool IsWholeFragment(const Module& m, const Region& r) {
+  return m.buffer(r.buffer).scope == Scope::kFragment && IsWhole(m.buffer(r.buffer), r);
 }
 
 // What one warp handles at a time.
@@ -42,8 +40,9 @@ std::pair<int64_t, int64_t> CostOf(const Gemm& g, Unit unit, int64_t rows, int64
   return {m * n, m + n};
 }
 
-void LayWarps(const Target& target, int64_t warps, Gemm& g) {
-  const Unit unit = UnitOf(target, g.atom);
+void LayWarps(const Target& target, int atom, int64_t warps, Gemm& g) {
+  const Unit unit = UnitOf(target, atom);
+  g.warp_rows = 0;
   std::pair<int64_t, int64_t> best;
   for (int64_t rows = 1; rows <= warps; ++rows) {
     if (warps % rows != 0) continue;
@@ -81,6 +80,70 @@ int64_t ThreadsFor(const Module& m, const Target& target, const Launch& launch) 
   return warps * warp;
 }
 
+// ---- Instructions of four warps that read their operands in place
+
+// What keeps an operand from being read so; empty: nothing. `depth_first`: its rows run along the
+// product's depth.
+std::string WhyNotInPlace(const Module& m, const MatrixAtom& atom, const Region& r,
+                          bool depth_first) {
+  const Buffer& b = m.buffer(r.buffer);
+  const auto bytes = static_cast<int64_t>(SizeOf(b.dtype));
+  const auto why = [&](std::string_view what) { return absl::StrCat(b.name, " ", what); };
+  if (b.scope == Scope::kGlobal || b.rank() < 2) return why("is no tile of rows");
+  if (r.dims[0] != b.rank() - 2 || r.dims[1] != b.rank() - 1) return why("is cut across its rows");
+  if (b.extents.back() * bytes % 32 != 0) return why("has rows that are no multiple of 32 bytes");
+  if (b.extents[b.rank() - 2] % 8 != 0) return why("has a number of rows that is no multiple of 8");
+  if (depth_first && bytes != 2) return why("runs along the depth, which takes 16-bit elements");
+  const int64_t panel = PanelsFor(b.extents.back() * bytes).panel_bytes / bytes;
+  const int64_t row_step = depth_first ? atom.k : 8;
+  const int64_t col_step = !depth_first ? atom.k : panel > 0 ? panel : b.extents.back();
+  const int64_t* row = IntValue(r.offset[r.dims[0]]);
+  const int64_t* col = IntValue(r.offset[r.dims[1]]);
+  if (!row || !col || *row % row_step != 0 || *col % col_step != 0) {
+    return why("is used from a place on that is no multiple of what is read at once");
+  }
+  return "";
+}
+
+std::string WhyNotInPlace(const Module& m, const MatrixAtom& atom, const Gemm& g) {
+  const int64_t rows = g.c.extents[0], cols = g.c.extents[1];
+  const int64_t depth = g.a.extents[g.transpose_a ? 0 : 1];
+  if (rows % atom.m != 0) return absl::StrCat(rows, " rows are no multiple of ", atom.m);
+  if (cols % atom.n != 0) return absl::StrCat(cols, " columns are no multiple of ", atom.n);
+  if (depth % atom.k != 0) return absl::StrCat("a depth of ", depth, " is no multiple of ", atom.k);
+  if (rows * cols * depth == 0) return "it is empty";
+  std::string why = WhyNotInPlace(m, atom, g.a, g.transpose_a);
+  return why.empty() ? WhyNotInPlace(m, atom, g.b, !g.transpose_b) : why;
+}
+
+// Teams of four warps over c: of all ways the one that reads least, in the widest instructions.
+// False: there is none.
+bool LayWarpgroups(const Module& m, const MatrixAtom& atom, int64_t warps, Gemm& g) {
+  constexpr int64_t kTogether = 4;
+  if (warps % kTogether != 0) return false;
+  const Buffer& b = m.buffer(g.b.buffer);
+  const auto bytes = static_cast<int64_t>(SizeOf(b.dtype));
+  const int64_t panel = PanelsFor(b.extents.back() * bytes).panel_bytes / bytes;
+  // Where columns of b run along its rows, a group's first one begins a panel.
+  const int64_t col_step = g.transpose_b ? atom.n : std::max<int64_t>(panel, atom.n);
+  const int64_t groups = warps / kTogether;
+  int64_t best = 0;
+  for (int64_t down = groups; down >= 1; --down) {
+    const int64_t across = groups / down;
+    if (groups % down != 0 || g.c.extents[0] % (atom.m * down) != 0) continue;
+    if (across > 1 && g.c.extents[1] % (col_step * across) != 0) continue;
+    if (g.policy == GemmPolicy::kFullRow && across > 1) continue;
+    if (g.policy == GemmPolicy::kFullCol && down > 1) continue;
+    const int64_t instructions = g.c.extents[0] / atom.m * across;
+    const int64_t read = instructions * (atom.m + g.c.extents[1] / across);
+    if (best != 0 && best <= read) continue;
+    best = read;
+    g.warp_rows = static_cast<int>(down * kTogether);
+    g.warp_cols = static_cast<int>(across);
+  }
+  return best != 0;
+}
+
 class Selector : public StmtMapper {
  public:
   Selector(Module& module, const Target& target, Launch& launch)
@@ -105,17 +168,42 @@ class Selector : public StmtMapper {
     const Gemm* gemm = As<Gemm>(s);
     if (!gemm) return StmtMapper::MapStmt(s);
     Gemm g = *gemm;
-    g.atom = AtomFor(m_, target_, g);
-    LayWarps(target_, warps_, g);
-    m_.notes.push_back(Note(g, s->span));
+    std::string slower;
+    Choose(g, slower);
+    m_.notes.push_back(absl::StrCat(Note(g, s->span), slower));
     if (g.atom != kNoAtom) {
-      OrderRows(g.a.buffer);
-      OrderRows(g.b.buffer);
+      const bool in_place = target_.matrix_atoms[g.atom].in_place();
+      for (BufferId operand : {g.a.buffer, g.b.buffer}) {
+        if (in_place) OrderPanels(operand);
+        OrderRows(operand);
+      }
     }
     return MakeStmt(std::move(g), s->span, s->id);
   }
 
  private:
+  // The first row of the target's table that takes the gemm. `slower`: why it is not an earlier
+  // one.
+  void Choose(Gemm& g, std::string& slower) const {
+    g.atom = kNoAtom;
+    for (size_t i = 0; i < target_.matrix_atoms.size() && g.atom == kNoAtom; ++i) {
+      const MatrixAtom& atom = target_.matrix_atoms[i];
+      if (!IsWholeFragment(m_, g.c) || !TakesTypes(m_, atom, g)) continue;
+      if (atom.in_place()) {
+        std::string why = WhyNotInPlace(m_, atom, g);
+        if (why.empty() && !LayWarpgroups(m_, atom, warps_, g)) {
+          why = absl::StrCat(warps_, " warps cannot share it by fours");
+        }
+        if (!why.empty()) slower = absl::StrCat("; not ", atom.name, ": ", why);
+        if (!why.empty()) continue;
+      } else {
+        LayWarps(target_, static_cast<int>(i), warps_, g);
+      }
+      g.atom = static_cast<int>(i);
+    }
+    if (g.atom == kNoAtom) LayWarps(target_, kNoAtom, warps_, g);
+  }
+
   // Which instruction, and where there is none, why.
   std::string Note(const Gemm& g, Span span) const {
     std::string note = absl::StrCat("gemm", At(span), ": ");
@@ -127,13 +215,15 @@ class Selector : public StmtMapper {
     return absl::StrCat(note, ", ", g.warp_rows, " x ", g.warp_cols, " warps");
   }
   std::string WhyPlain(const Gemm& g) const {
+    if (!IsWholeFragment(m_, g.c)) return "the result is no whole fragment";
     const Buffer& c = m_.buffer(g.c.buffer);
-    if (c.scope != Scope::kFragment || !IsWhole(c, g.c)) return "the result is no whole fragment";
     const DType a = m_.buffer(g.a.buffer).dtype, b = m_.buffer(g.b.buffer).dtype;
     const std::string types = absl::StrCat(Name(a), " x ", Name(b), " + ", Name(c.dtype));
     Gemm rounded = g;
     rounded.precision = GemmPrecision::kTF32;
-    const bool tf32 = AtomFor(m_, target_, rounded) != kNoAtom;
+    const bool tf32 = absl::c_any_of(target_.matrix_atoms, [&](const MatrixAtom& atom) {
+      return TakesTypes(m_, atom, rounded);
+    });
     return absl::StrCat("no matrix instruction of ", target_.name, " takes ", types,
                         tf32 ? "; precision=tf32 would permit one" : "");
   }
@@ -146,8 +236,14 @@ class Selector : public StmtMapper {
       if (m_.buffer(other).scope == Scope::kFragment) OrderRows(tile);
     }
   }
+  void OrderPanels(BufferId id) {
+    Buffer& b = m_.buffers[id];
+    b.swizzle = PanelsFor(b.extents.back() * static_cast<int64_t>(SizeOf(b.dtype)));
+    b.in_place = true;
+  }
   void OrderRows(BufferId id) {
     Buffer& b = m_.buffers[id];
+    if (b.in_place) return;
     // A fragment may yet come to lie in shared memory.
     if ((b.scope != Scope::kShared && b.scope != Scope::kFragment) || b.rank() < 2) return;
     b.swizzle = SwizzleFor(b.extents.back() * static_cast<int64_t>(SizeOf(b.dtype)));

@@ -39,6 +39,10 @@ ThreadPlace::ThreadPlace(Lowering& l, const Region& window, const FragmentLayout
     return keep == Keep::kForLaunch ? l.Pinned(name, std::move(e)) : l.Named(name, std::move(e));
   };
   const Coords first = l.OfThread(layout);
+  if (HasPanels()) {
+    of_thread_ = kept("place", InPanels(first, true));
+    return;
+  }
   ExprRef sum = MakeInt(0);
   for (size_t i = 0; i < first.size(); ++i) {
     ExprRef c = first[i];
@@ -60,6 +64,9 @@ ExprRef ThreadPlace::OffsetOf(const Lowering::Element& e) const {
   if (l_.IsGlobal(window_)) return Add(l_.Offset(window_.buffer, index), of_thread_);
   // Whatever order the row has is in the thread's part.
   const Buffer& b = l_.buffer(window_.buffer);
+  if (HasPanels()) {
+    return Add(Add(l_.GroupOffset(window_.buffer), InPanels(index, false)), of_thread_);
+  }
   ExprRef offset = MakeInt(0);
   for (size_t d = 0; d < index.size(); ++d) {
     const bool turned = column_ && d + 1 == index.size();
@@ -67,6 +74,27 @@ ExprRef ThreadPlace::OffsetOf(const Lowering::Element& e) const {
     offset = Add(Mul(std::move(offset), MakeInt(b.extents[d])), i);
   }
   return Add(Add(l_.GroupOffset(window_.buffer), std::move(offset)), of_thread_);
+}
+
+bool ThreadPlace::HasPanels() const {
+  return !l_.IsGlobal(window_) && l_.buffer(window_.buffer).swizzle.panel_bytes > 0;
+}
+
+// Offset of an element of a tile with panels; `thread`: coordinates of the window's dims alone, its
+// chunks permuted. The slots' columns are whole panels, so that the two parts add up.
+ExprRef ThreadPlace::InPanels(const Coords& c, bool thread) const {
+  const Buffer& b = l_.buffer(window_.buffer);
+  Coords index = c;
+  if (thread) {
+    index.assign(b.rank(), MakeInt(0));
+    for (size_t i = 0; i < c.size(); ++i) index[window_.dims[i]] = c[i];
+  }
+  if (thread) return TensorOffset(l_.module(), window_.buffer, index);
+  ExprRef lead = MakeInt(0);
+  for (int d = 0; d + 2 < b.rank(); ++d) lead = Add(Mul(lead, MakeInt(b.extents[d])), index[d]);
+  lead = Mul(lead, MakeInt(b.extents[b.rank() - 2] * b.extents.back()));
+  const PanelOffset place = OffsetInPanels(b, index[b.rank() - 2], index.back());
+  return Add(Add(lead, place.row), place.col);
 }
 
 // Of the window's dims; none for tensors that are packed there.
@@ -102,10 +130,12 @@ ThreadPlace::Order ThreadPlace::OrderOfRows(int64_t count) const {
   bool moves_along = false;
   for (size_t i = 0; i < digits.size(); ++i) {
     const bool vector = i == 0 && digits[i].radix == count;
-    if (digits[i].dim == last && !vector) moves_along = true;
+    const bool whole_panels = HasPanels() && digits[i].step % b.PanelElements() == 0;
+    if (digits[i].dim == last && !vector && !whole_panels) moves_along = true;
     if (digits[i].dim == last - 1 && digits[i].step % kPeriod != 0) return Order::kMixed;
   }
   if (!moves_along) return Order::kByThread;
+  if (HasPanels()) return Order::kMixed;
   return ColumnsShareNoBits() ? Order::kByBits : Order::kMixed;
 }
 

@@ -38,6 +38,8 @@ class ThreadPlace {
   std::optional<Coords> Strides() const;
   Order OrderOfRows(int64_t count) const;
   bool ColumnsShareNoBits() const;
+  bool HasPanels() const;
+  ExprRef InPanels(const Coords& c, bool thread) const;
 
   Lowering& l_;
   const Region& window_;

@@ -33,7 +33,7 @@ StatusOr<std::shared_ptr<const Module>> BindRequest(const CompileRequest& reques
                                                     std::string_view text, const Target& target) {
   TL_ASSIGN_OR_RETURN(syntax::Program program, syntax::Parse(text));
   BindOptions options;
-  options.target_class = target.backend;
+  options.target_class = target.tune_class();
   for (const auto& [name, value] : request.params)
     options.values.emplace_back(std::string(name), std::string(value));
   TL_ASSIGN_OR_RETURN(Module module, Bind(program, options));

@@ -3,9 +3,24 @@
 #ifndef TILEJIT_BACKENDS_C_FAMILY_DIALECT_H_
 #define TILEJIT_BACKENDS_C_FAMILY_DIALECT_H_
 
+#include <compare>
+#include <string>
 #include <string_view>
 
+#include "base/matrix_atom.h"
+
 namespace tl {
+
+// A product by instructions of four warps, as its prelude function is written for it.
+struct WarpgroupProduct {
+  DType a, b, c;
+  int n, k, steps;
+  bool a_in_registers, a_depth_first, b_depth_first;
+  auto operator<=>(const WarpgroupProduct&) const = default;
+};
+
+// "tl_bf16, tl_bf16, float, 256, 4, false, true".
+std::string TemplateArguments(const WarpgroupProduct& p);
 
 // "$0", "$1" in a text stand for the arguments that its comment names.
 struct Dialect {
@@ -22,6 +37,8 @@ struct Dialect {
   std::string_view group_barrier;  // statement: the threads of a group meet; $0: group, $1: threads
   std::string_view unroll;         // line before a loop to be unrolled
   std::string_view no_unroll;      // line before a loop to be kept
+  // The function tl_wgmma for one product; null: the language has none.
+  std::string (*warpgroup_product)(const WarpgroupProduct&) = nullptr;
 };
 
 // The part of the prelude that is the same everywhere: number formats, integer division, saturating

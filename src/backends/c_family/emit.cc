@@ -1,5 +1,6 @@
 #include "backends/c_family/emit.h"
 
+#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -29,18 +30,27 @@ Status CheckLimits(const Launch& launch, int64_t threads, const Target& target) 
 }
 
 StatusOr<std::string> EmitLaunch(const Module& module, const Launch& launch, const Target& target,
-                                 const Dialect& dialect, Entry& entry) {
+                                 const Dialect& dialect, std::set<WarpgroupProduct>& products,
+                                 Entry& entry) {
   const int64_t per_group = launch.threads > 0 ? launch.threads : target.default_threads;
   const int64_t threads = per_group * launch.groups;
   TL_RETURN_IF_ERROR(CheckLimits(launch, threads, target));
   entry.threads = static_cast<int>(threads);
   entry.groups = launch.groups;
   entry.shared_bytes = launch.arena_bytes;
-  return KernelEmitter(module, launch, static_cast<int>(per_group), target, dialect)
+  return KernelEmitter(module, launch, static_cast<int>(per_group), target, dialect, products)
       .Emit(entry.symbol);
 }
 
 }  // namespace
+
+std::string TemplateArguments(const WarpgroupProduct& p) {
+  const auto flag = [](bool b) { return b ? "true" : "false"; };
+  return absl::StrCat(StorageName(p.a), ", ", StorageName(p.b), ", ", StorageName(p.c), ", ", p.n,
+                      ", ", p.steps, ", ",
+                      p.a_in_registers ? "" : absl::StrCat(flag(p.a_depth_first), ", "),
+                      flag(p.b_depth_first));
+}
 
 StatusOr<Generated> EmitC(const Module& module, const Target& target, const Dialect& dialect) {
   if (module.level != Level::kThread) {
@@ -48,16 +58,18 @@ StatusOr<Generated> EmitC(const Module& module, const Target& target, const Dial
   }
   Generated result;
   result.language = dialect.language;
-  std::string kernels;
+  std::string kernels, functions;
+  std::set<WarpgroupProduct> products;
   for (size_t i = 0; i < module.launches.size(); ++i) {
     Entry entry;
     entry.symbol = absl::StrCat("tl_kernel_", i);
     TL_ASSIGN_OR_RETURN(std::string text,
-                        EmitLaunch(module, module.launches[i], target, dialect, entry));
+                        EmitLaunch(module, module.launches[i], target, dialect, products, entry));
     absl::StrAppend(&kernels, "\n", text);
     result.entries.push_back(std::move(entry));
   }
-  result.source = WithPrelude(dialect.primitives, kernels);
+  for (const WarpgroupProduct& p : products) functions += dialect.warpgroup_product(p);
+  result.source = WithPrelude(dialect.primitives, kernels, functions);
   return result;
 }
 

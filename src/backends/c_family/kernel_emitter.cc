@@ -66,12 +66,14 @@ std::string_view Compound(StoreOp op, DType t) {
 }  // namespace
 
 KernelEmitter::KernelEmitter(const Module& module, const Launch& launch, int threads,
-                             const Target& target, const Dialect& dialect)
+                             const Target& target, const Dialect& dialect,
+                             std::set<WarpgroupProduct>& products)
     : module_(module),
       launch_(launch),
       threads_(threads),
       target_(target),
       dialect_(dialect),
+      products_(products),
       exprs_(module_, names_) {
   names_.vars.resize(module.vars.size());
   names_.buffers.resize(module.buffers.size());
@@ -218,6 +220,12 @@ Status KernelEmitter::EmitStmt(const Stmt& stmt) {
   if (const auto* s = std::get_if<AsyncMove>(&stmt.node)) return EmitAsyncMove(*s);
   if (const auto* s = std::get_if<LoadMatrix>(&stmt.node)) return EmitLoadMatrix(*s);
   if (const auto* s = std::get_if<Mma>(&stmt.node)) return EmitMma(*s);
+  if (const auto* s = std::get_if<Wgmma>(&stmt.node)) return EmitWgmma(*s);
+  if (const auto* s = std::get_if<WgmmaSync>(&stmt.node)) return EmitWgmmaSync(*s);
+  if (std::holds_alternative<ProxyFence>(stmt.node)) {
+    Line("tl_proxy_fence();");
+    return absl::OkStatus();
+  }
   if (const auto* s = std::get_if<LaneExchange>(&stmt.node)) return EmitLaneExchange(*s);
   if (const auto* s = std::get_if<Barrier>(&stmt.node)) {
     EmitBarrier(s->team);
@@ -396,6 +404,47 @@ Status KernelEmitter::EmitMma(const Mma& s) {
   TL_ASSIGN_OR_RETURN(std::string b, Address(s.b, s.b_offset));
   TL_ASSIGN_OR_RETURN(std::string c, Address(s.c, s.c_offset));
   Line(absl::StrCat(target_.matrix_atoms[s.atom].name, "(", c, ", ", a, ", ", b, ");"));
+  return absl::OkStatus();
+}
+
+// "tl_descriptor(&s0[v1 * 8192], 16384, 1024, 128), 32".
+StatusOr<std::string> KernelEmitter::InPlace(const MatrixInPlace& m) const {
+  TL_ASSIGN_OR_RETURN(std::string at, Address(m.buffer, m.offset));
+  if (m.row_bytes == 0) return at;
+  return absl::StrCat("tl_descriptor(", at, ", ", m.leading, ", ", m.stride, ", ", m.row_bytes,
+                      "), ", m.step);
+}
+
+Status KernelEmitter::EmitWgmma(const Wgmma& s) {
+  if (s.atom < 0 || s.atom >= static_cast<int>(target_.matrix_atoms.size())) {
+    return absl::InternalError(absl::StrCat("the target has no matrix instruction ", s.atom));
+  }
+  const MatrixAtom& atom = target_.matrix_atoms[s.atom];
+  const WarpgroupProduct product{
+      atom.a,          atom.b,         atom.c, s.n, atom.k, s.steps, s.a.row_bytes == 0,
+      s.a.depth_first, s.b.depth_first};
+  products_.insert(product);
+  TL_ASSIGN_OR_RETURN(std::string a, InPlace(s.a));
+  TL_ASSIGN_OR_RETURN(std::string b, InPlace(s.b));
+  TL_ASSIGN_OR_RETURN(std::string c, Address(s.c, s.c_offset));
+  Line(absl::StrCat("tl_wgmma<", TemplateArguments(product), ">(", c, ", ", a, ", ", b, ", ",
+                    s.add ? "true" : "false", ");"));
+  return absl::OkStatus();
+}
+
+// The registers are settled on the thread's side of the fence, or of the wait.
+Status KernelEmitter::EmitWgmmaSync(const WgmmaSync& s) {
+  if (s.op == WgmmaSync::Op::kCommit) {
+    Line("tl_wgmma_commit();");
+    return absl::OkStatus();
+  }
+  TL_ASSIGN_OR_RETURN(std::string c, Address(s.c, MakeInt(0)));
+  const std::string settle =
+      absl::StrCat("tl_settle<", module_.buffer(s.c).num_elements(), ">(", c, ");");
+  const bool fence = s.op == WgmmaSync::Op::kFence;
+  if (fence) Line(settle);
+  Line(fence ? "tl_wgmma_fence();" : absl::StrCat("tl_wgmma_wait<", s.pending, ">();"));
+  if (!fence) Line(settle);
   return absl::OkStatus();
 }
 

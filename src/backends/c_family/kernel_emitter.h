@@ -2,6 +2,7 @@
 #ifndef TILEJIT_BACKENDS_C_FAMILY_KERNEL_EMITTER_H_
 #define TILEJIT_BACKENDS_C_FAMILY_KERNEL_EMITTER_H_
 
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,9 +17,9 @@ namespace tl {
 
 class KernelEmitter {
  public:
-  // `threads` per group.
+  // `threads` per group. Products that need a function of their own are added to `products`.
   KernelEmitter(const Module& module, const Launch& launch, int threads, const Target& target,
-                const Dialect& dialect);
+                const Dialect& dialect, std::set<WarpgroupProduct>& products);
   // The whole function, named `symbol`.
   StatusOr<std::string> Emit(std::string_view symbol);
 
@@ -47,6 +48,9 @@ class KernelEmitter {
   Status EmitAsyncMove(const AsyncMove& s);
   Status EmitLoadMatrix(const LoadMatrix& s);
   Status EmitMma(const Mma& s);
+  Status EmitWgmma(const Wgmma& s);
+  Status EmitWgmmaSync(const WgmmaSync& s);
+  StatusOr<std::string> InPlace(const MatrixInPlace& m) const;
   Status EmitLaneExchange(const LaneExchange& s);
   Status EmitMbarrier(const Mbarrier& s);
   Status EmitIf(const If& s);
@@ -70,6 +74,7 @@ class KernelEmitter {
   const int threads_;
   const Target& target_;
   const Dialect& dialect_;
+  std::set<WarpgroupProduct>& products_;
   Names names_;
   ExprEmitter exprs_;
   std::string out_;

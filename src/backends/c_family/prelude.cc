@@ -104,9 +104,11 @@ std::string SelectParts(std::string_view prelude, std::string_view text) {
   return selection.Text();
 }
 
-std::string WithPrelude(std::string_view primitives, std::string_view kernels) {
+std::string WithPrelude(std::string_view primitives, std::string_view kernels,
+                        std::string_view functions) {
   const std::string all = absl::StrCat(primitives, NumericsPrelude());
-  return absl::StrCat(SelectParts(all, kernels), kProgramMark, kernels);
+  return absl::StrCat(SelectParts(all, absl::StrCat(functions, kernels)), functions, kProgramMark,
+                      kernels);
 }
 
 std::string_view WithoutPrelude(std::string_view source) {

@@ -28,8 +28,9 @@ std::vector<PreludePart> PartsOf(std::string_view prelude);
 std::string SelectParts(std::string_view prelude, std::string_view text);
 
 // A source file: what `kernels` need of the language's primitives and of NumericsPrelude(), then
-// kProgramMark, then `kernels`.
-std::string WithPrelude(std::string_view primitives, std::string_view kernels);
+// `functions` that the language has for these kernels alone, kProgramMark, then `kernels`.
+std::string WithPrelude(std::string_view primitives, std::string_view kernels,
+                        std::string_view functions = "");
 
 inline constexpr std::string_view kProgramMark = "// ---- The program. ----\n";
 // What comes after the mark; all of `source` if there is none.

@@ -1,5 +1,7 @@
 #include "backends/cuda/dialect.h"
 
+#include "backends/cuda/wgmma_text.h"
+
 namespace tl {
 
 const Dialect& CudaDialect() {
@@ -15,6 +17,7 @@ const Dialect& CudaDialect() {
       .group_barrier = "tl_group_barrier($0, $1);",
       .unroll = "#pragma unroll",
       .no_unroll = "#pragma unroll 1",
+      .warpgroup_product = WgmmaText,
   };
   return dialect;
 }

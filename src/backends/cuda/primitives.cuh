@@ -168,6 +168,48 @@ template <int kMatrices, bool kTranspose> TL_FN void tl_load_matrix(void* dst, c
 #undef TL_LDMATRIX
 }
 
+// ---- Matrix instructions of four warps, which read shared memory where it lies ----
+// leading, stride: bytes from one panel to the next and from 8 rows to the next; swizzle: bytes of a
+// row of a panel. PTX ISA, "Matrix Descriptor Format".
+//@ tl_descriptor
+TL_FN unsigned long long tl_descriptor(const void* p, int leading, int stride, int swizzle) {
+  const unsigned long long mode = swizzle == 128 ? 1 : swizzle == 64 ? 2 : swizzle == 32 ? 3 : 0;
+  return (unsigned long long)((tl_shared_address(p) & 0x3ffff) >> 4) |
+         (unsigned long long)(leading >> 4) << 16 | (unsigned long long)(stride >> 4) << 32 |
+         mode << 62;
+}
+//@ tl_wgmma
+// c += a * b, kSteps instructions along the depth; add = false: c = a * b. Specialised in the text of
+// the kernels that use them.
+template <class A, class B, class C, int kN, int kSteps, bool kTransA, bool kTransB>
+TL_FN void tl_wgmma(C* c, unsigned long long a, int a_step, unsigned long long b, int b_step,
+                    bool add);
+template <class A, class B, class C, int kN, int kSteps, bool kTransB>
+TL_FN void tl_wgmma(C* c, const A* a, unsigned long long b, int b_step, bool add);
+//@ tl_wgmma_fence
+TL_FN void tl_wgmma_fence() { asm volatile("wgmma.fence.sync.aligned;" : : : "memory"); }
+//@ tl_wgmma_commit
+TL_FN void tl_wgmma_commit() { asm volatile("wgmma.commit_group.sync.aligned;" : : : "memory"); }
+//@ tl_wgmma_wait
+template <int kPending> TL_FN void tl_wgmma_wait() {
+  asm volatile("wgmma.wait_group.sync.aligned %0;" : : "n"(kPending) : "memory");
+}
+// The compiler moves no use of these registers across this place: they change behind its back.
+//@ tl_settle
+TL_FN void tl_settle_one(float& x) { asm volatile("" : "+f"(x) : : "memory"); }
+TL_FN void tl_settle_one(unsigned& x) { asm volatile("" : "+r"(x) : : "memory"); }
+template <int kCount, class T> TL_FN void tl_settle(T* c) {
+  unsigned* r = (unsigned*)c;
+#pragma unroll
+  for (int i = 0; i < kCount * (int)sizeof(T) / 4; ++i) tl_settle_one(r[i]);
+}
+template <int kCount> TL_FN void tl_settle(float* c) {
+#pragma unroll
+  for (int i = 0; i < kCount; ++i) tl_settle_one(c[i]);
+}
+//@ tl_proxy_fence
+TL_FN void tl_proxy_fence() { asm volatile("fence.proxy.async.shared::cta;" : : : "memory"); }
+
 // ---- Matrix instructions: c += a * b, one instruction each. They touch registers only, so that
 // the compiler may move them and drop them. ----
 //@ TL_MMA_F32 TL_MMA_I32

@@ -64,7 +64,17 @@ constexpr DType kF16 = DType::kF16, kBF16 = DType::kBF16, kF32 = DType::kF32, kF
 constexpr DType kI8 = DType::kI8, kU8 = DType::kU8, kI32 = DType::kI32;
 constexpr DType kE4M3 = DType::kE4M3, kE5M2 = DType::kE5M2;
 constexpr AtomForm kMma = AtomForm::kMma;
+constexpr AtomForm kWgmma = AtomForm::kWgmma;
 constexpr AtomRow kAtoms[] = {
+    // Not for 8-bit floats: its sums of them keep fewer bits than f32.
+    {{"wgmma.m64k16.f32.f16.f16", kWgmma, kF16, kF16, kF32, 64, 8, 16}, 90, 90},
+    {{"wgmma.m64k16.f16.f16.f16", kWgmma, kF16, kF16, kF16, 64, 8, 16}, 90, 90},
+    {{"wgmma.m64k16.f32.bf16.bf16", kWgmma, kBF16, kBF16, kF32, 64, 8, 16}, 90, 90},
+    {{"wgmma.m64k8.f32.tf32.tf32", kWgmma, kF32, kF32, kF32, 64, 8, 8, true}, 90, 90},
+    {{"wgmma.m64k32.s32.s8.s8", kWgmma, kI8, kI8, kI32, 64, 8, 32}, 90, 90},
+    {{"wgmma.m64k32.s32.s8.u8", kWgmma, kI8, kU8, kI32, 64, 8, 32}, 90, 90},
+    {{"wgmma.m64k32.s32.u8.s8", kWgmma, kU8, kI8, kI32, 64, 8, 32}, 90, 90},
+    {{"wgmma.m64k32.s32.u8.u8", kWgmma, kU8, kU8, kI32, 64, 8, 32}, 90, 90},
     {{"tl_mma_m16n8k16_f16_f16_f32", kMma, kF16, kF16, kF32, 16, 8, 16}, 80, kAll},
     {{"tl_mma_m16n8k16_f16_f16_f16", kMma, kF16, kF16, kF16, 16, 8, 16}, 80, kAll},
     {{"tl_mma_m16n8k16_bf16_bf16_f32", kMma, kBF16, kBF16, kF32, 16, 8, 16}, 80, kAll},
@@ -101,7 +111,8 @@ Target MakeTarget(const Arch& arch) {
   t.async_copies = arch.number >= 80;
   t.matrix_loads = true;
   for (const AtomRow& row : kAtoms) {
-    if (row.from <= arch.number && arch.number <= row.until) t.matrix_atoms.push_back(row.atom);
+    const bool has = row.from <= arch.number && arch.number <= row.until;
+    if (has && (arch.specific || row.atom.form != kWgmma)) t.matrix_atoms.push_back(row.atom);
   }
   return t;
 }

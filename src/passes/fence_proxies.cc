@@ -1,0 +1,71 @@
+#include "passes/fence_proxies.h"
+
+#include <utility>
+
+#include "absl/algorithm/container.h"
+#include "ir/visit.h"
+
+namespace tl {
+namespace {
+
+class Fencer : public StmtMapper {
+ public:
+  explicit Fencer(const Module& module) : m_(module) {}
+
+  Block MapBlock(const Block& b) override {
+    Block out;
+    for (const StmtRef& s : b) {
+      if (As<Barrier>(s) && std::exchange(written_, false)) out.push_back(MakeStmt(ProxyFence{}));
+      out.push_back(MapStmt(s));
+    }
+    return out;
+  }
+
+  StmtRef MapStmt(const StmtRef& s) override {
+    if (const If* branch = As<If>(s)) return MapIf(s, *branch);
+    // What an iteration leaves behind meets the next one's barriers.
+    const bool before = written_;
+    if (As<For>(s)) written_ = written_ || Writes(s);
+    NoteWrites(*s);
+    StmtRef mapped = StmtMapper::MapStmt(s);
+    if (As<For>(s)) written_ = written_ || before;
+    return mapped;
+  }
+
+ private:
+  StmtRef MapIf(const StmtRef& s, const If& branch) {
+    const bool before = written_;
+    If out{branch.cond, MapBlock(branch.then_body), {}};
+    const bool after = std::exchange(written_, before);
+    out.else_body = MapBlock(branch.else_body);
+    written_ = written_ || after;
+    return MakeStmt(std::move(out), s->span, s->id);
+  }
+
+  void NoteWrites(const Stmt& s) {
+    VisitAccesses(s, [&](BufferId id, const ExprRef&, bool write) {
+      written_ =
+          written_ || (write && m_.buffer(id).in_place && m_.buffer(id).scope != Scope::kLocal);
+    });
+  }
+  bool Writes(const StmtRef& s) {
+    const bool before = std::exchange(written_, false);
+    VisitStmts({s}, [&](const StmtRef& inner) { NoteWrites(*inner); });
+    return std::exchange(written_, before);
+  }
+
+  const Module& m_;
+  bool written_ = false;  // such a tile, since the last fence
+};
+
+}  // namespace
+
+Status FenceProxies(Module& module, const Target&) {
+  if (absl::c_none_of(module.buffers, [](const Buffer& b) { return b.in_place; })) {
+    return absl::OkStatus();
+  }
+  for (Launch& launch : module.launches) launch.body = Fencer(module).MapBlock(launch.body);
+  return absl::OkStatus();
+}
+
+}  // namespace tl

@@ -1,0 +1,126 @@
+// Gemm by instructions of four warps that read shared tiles where they lie.
+#include <algorithm>
+#include <utility>
+
+#include "ir/address.h"
+#include "passes/lowering.h"
+
+namespace tl {
+namespace {
+
+constexpr int64_t kWarpsTogether = 4;
+constexpr int64_t kMostColumns = 256;
+// Instructions of one statement: enough that the code stays short, few enough that most kernels
+// have one kind.
+constexpr int64_t kMostSteps = 4;
+
+int64_t BytesOf(const Buffer& b) { return static_cast<int64_t>(SizeOf(b.dtype)); }
+
+// One operand as a matrix of rows (of A: rows of c; of B: columns of c) by depth.
+class Operand {
+ public:
+  // `depth_first`: stored as depth x rows.
+  Operand(Lowering& l, const Region& region, bool depth_first, int64_t k)
+      : l_(l), region_(l.Prepared(region)), depth_first_(depth_first), k_(k) {}
+
+  bool in_registers() const { return l_.LayoutOf(region_.buffer) != nullptr; }
+  // Steps from `step` on that lie evenly apart.
+  int64_t EvenSteps(int64_t step) const {
+    if (in_registers() || depth_first_) return kMostSteps;
+    const int64_t per_panel = tile().PanelElements() / k_;
+    return per_panel - (FirstDepth() / k_ + step) % per_panel;
+  }
+
+  // From `row` and step `step` of the depth on.
+  MatrixInPlace At(const ExprRef& row, int64_t step) const {
+    const Buffer& b = tile();
+    const int64_t panel = b.PanelElements() * BytesOf(b);
+    const int64_t rows = b.extents[b.rank() - 2];
+    const ExprRef depth = MakeInt(step * k_);
+    MatrixInPlace m;
+    m.buffer = region_.buffer;
+    m.offset = OffsetOf(depth_first_ ? Coords{depth, row} : Coords{row, depth});
+    m.row_bytes = static_cast<int>(panel);
+    m.leading = static_cast<int>(rows * panel);
+    m.stride = static_cast<int>(8 * panel);
+    m.depth_first = depth_first_;
+    m.step = static_cast<int>(depth_first_ ? k_ * panel : k_ * BytesOf(b));
+    return m;
+  }
+
+ private:
+  const Buffer& tile() const { return l_.buffer(region_.buffer); }
+  int64_t FirstDepth() const { return *IntValue(region_.offset[region_.dims[1]]); }
+
+  // The permutation of chunks is the hardware's, which applies it to whole addresses.
+  ExprRef OffsetOf(const Coords& c) const {
+    const Buffer& b = tile();
+    const Coords index = Lowering::Index(region_, c);
+    ExprRef lead = MakeInt(0);
+    for (int d = 0; d + 2 < b.rank(); ++d) lead = Add(Mul(lead, MakeInt(b.extents[d])), index[d]);
+    lead = Mul(lead, MakeInt(b.extents[b.rank() - 2] * b.extents.back()));
+    const PanelOffset place = OffsetInPanels(b, index[b.rank() - 2], index.back());
+    return Add(Add(Add(l_.GroupOffset(region_.buffer), lead), place.row), place.col);
+  }
+
+  Lowering& l_;
+  const Region region_;
+  const bool depth_first_;
+  const int64_t k_;
+};
+
+// Operand A that lies in registers as the instructions take it: steps first, then blocks of rows.
+MatrixInPlace InRegisters(BufferId a, int64_t slots, int64_t block, int64_t blocks, int64_t step,
+                          int64_t steps) {
+  MatrixInPlace m;
+  m.buffer = a;
+  m.offset = MakeInt((block * steps + step) * (slots / blocks / steps));
+  return m;
+}
+
+int64_t ColumnsOfOne(int64_t cols) {
+  int64_t parts = 1;
+  while (cols / parts > kMostColumns || cols % (parts * 8) != 0) ++parts;
+  return cols / parts;
+}
+
+}  // namespace
+
+void GemmInPlace(Lowering& l, const Gemm& g) {
+  const MatrixAtom& atom = l.target().matrix_atoms[g.atom];
+  const BufferId c = g.c.buffer;
+  const Operand a(l, g.a, g.transpose_a, atom.k), b(l, g.b, !g.transpose_b, atom.k);
+  const int64_t steps = g.a.extents[g.transpose_a ? 0 : 1] / atom.k;
+  const int64_t down = g.warp_rows / kWarpsTogether;
+  const int64_t rows = g.c.extents[0] / down, cols = g.c.extents[1] / g.warp_cols;
+  const int64_t blocks = rows / atom.m, width = ColumnsOfOne(cols);
+  const ExprRef group = Div(l.warp(), kWarpsTogether);
+  const ExprRef first_row = l.Named("row", Mul(Div(group, g.warp_cols), MakeInt(rows)));
+  const ExprRef first_col = l.Named("col", Mul(Mod(group, g.warp_cols), MakeInt(cols)));
+
+  l.Emit(WgmmaSync{WgmmaSync::Op::kFence, c});
+  for (int64_t block = 0; block < blocks; ++block) {
+    for (int64_t col = 0; col < cols; col += width) {
+      for (int64_t step = 0, next = 0; step < steps; step = next) {
+        next = std::min(
+            {steps, step + kMostSteps, step + a.EvenSteps(step), step + b.EvenSteps(step)});
+        const ExprRef row = Add(first_row, MakeInt(block * atom.m));
+        Wgmma w{g.atom, static_cast<int>(width), static_cast<int>(next - step)};
+        w.a = a.in_registers() ? InRegisters(g.a.buffer, l.LayoutOf(g.a.buffer)->slots(), block,
+                                             blocks, step, steps)
+                               : a.At(row, step);
+        w.b = b.At(Add(first_col, MakeInt(col)), step);
+        w.c = c;
+        // Of 8 columns a thread holds 2 in each of 2 rows.
+        w.c_offset = MakeInt((block * cols + col) / 2);
+        w.add = !g.clear || step > 0;
+        l.Emit(std::move(w));
+      }
+    }
+  }
+  l.Emit(WgmmaSync{WgmmaSync::Op::kCommit, kNoId});
+  l.EmitDeferred();
+  l.Emit(WgmmaSync{WgmmaSync::Op::kWait, c, g.trailing ? 1 : 0});
+}
+
+}  // namespace tl
