@@ -31,7 +31,7 @@ cmake --install "$ROOT/build" --strip --prefix "$DIR" --component library >/dev/
 cp -r "$ROOT/examples" "$DIR/examples"
 cp -r "$ROOT/tests/programs" "$DIR/programs"
 mkdir "$DIR/bindings"
-cp -r "$ROOT/bindings/rust" "$DIR/bindings/rust"
+cp -r "$ROOT/bindings/rust" "$ROOT/bindings/python" "$DIR/bindings/"
 # They find the library at $ORIGIN/../lib as in the build directory.
 for file in "$ROOT"/build/bin/{example_*,perf_*,unit_*_gpu,abi_*}; do
   [ -f "$file" ] && [ -x "$file" ] || continue

@@ -1,0 +1,59 @@
+"""Errors that point into Python source."""
+
+import ast
+import functools
+import inspect
+import textwrap
+
+
+class Refused(SyntaxError):
+    """Something that the translator does not take: where it stands, what it is, and what would work."""
+
+    __module__ = "tilejit.language"
+
+
+def at_its_place(function):
+    """A refusal leaves the function without the way that the translator took to it: the place in the user's source is
+    what counts."""
+
+    @functools.wraps(function)
+    def wrapped(*arguments, **named):
+        try:
+            return function(*arguments, **named)
+        except Refused as error:
+            refused = error
+        raise refused.with_traceback(None) from None
+
+    return wrapped
+
+
+class Source:
+    """A function's source and where it stands in its file."""
+
+    def __init__(self, function):
+        self.function = function
+        try:
+            self.file = inspect.getsourcefile(function) or "<unknown>"
+            lines, self.first_line = inspect.getsourcelines(function)
+        except (OSError, TypeError) as error:
+            raise TypeError(f"the source of {function!r} is not to be had, and a kernel is read from its source") from error
+        self.lines = lines
+        text = "".join(lines)
+        self.indent = len(text) - len(text.lstrip())
+        self.tree = ast.parse(textwrap.dedent(text)).body[0]
+
+    def line_of(self, node):
+        return self.first_line + node.lineno - 1
+
+    def refuse(self, node, message):
+        """Raises."""
+        row = node.lineno - 1
+        text = self.lines[row] if row < len(self.lines) else ""
+        end = node.end_col_offset + self.indent + 1 if node.end_lineno == node.lineno else len(text)
+        raise Refused(message, (self.file, self.line_of(node), node.col_offset + self.indent + 1, text, self.line_of(node),
+                                end))
+
+    def refuse_line(self, line, message):
+        """The same for a line of the file."""
+        row = line - self.first_line
+        raise Refused(message, (self.file, line, 1, self.lines[row] if 0 <= row < len(self.lines) else ""))
