@@ -440,7 +440,7 @@ typedef struct tl_check_result {
   double worst_bound;
   double worst_expected;
   double worst_actual;
-  uint64_t compared; /* elements */
+  uint64_t compared; /* elements; not those whose error the reference cannot bound */
   uint64_t mismatches;
   const char* worst_tensor; /* name, valid as long as the kernel; NULL if nothing was compared */
   int64_t worst_index;      /* element offset in its memory; with an oracle flat, row-major */

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/edit_distance.h"
 
@@ -309,8 +310,10 @@ Status Parser::ParseTune(Decl* decl) {
   } while (Accept(","));
   if (!At("for") || At("=", 1)) return absl::OkStatus();
   Next();
-  if (!Contains(kTargetClasses, Peek().text))
-    return Expected("'cpu', 'cuda' or 'hip'", "after 'for'");
+  if (!Contains(kTargetClasses, Peek().text) && !absl::StartsWith(Peek().text, "sm_") &&
+      !absl::StartsWith(Peek().text, "gfx")) {
+    return Expected("'cpu', 'cuda', 'hip' or a target such as 'sm_90a'", "after 'for'");
+  }
   const Token& target = Next();
   for (TuneParam& tune : decl->tune) tune.target_class = target.text;
   return absl::OkStatus();

@@ -9,6 +9,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/substitute.h"
 #include "backends/c_family/prelude.h"
 #include "tests/unit/cuda_testing.h"
 
@@ -92,7 +93,8 @@ class NearTargetTest : public ::testing::Test {
   }
   static int Bf16Atom(const Target& target) {
     for (size_t i = 0; i < target.matrix_atoms.size(); ++i) {
-      if (target.matrix_atoms[i].a == DType::kBF16) return static_cast<int>(i);
+      const MatrixAtom& atom = target.matrix_atoms[i];
+      if (atom.a == DType::kBF16 && !atom.in_place()) return static_cast<int>(i);
     }
     return kNoAtom;
   }
@@ -192,14 +194,18 @@ TEST(CudaTargets, MatrixInstructionsByArchitecture) {
     const Target t = *FindCudaTarget(name);
     EXPECT_TRUE(t.matrix_loads);
     EXPECT_EQ(t.async_copies, t.name != "sm_75");
-    EXPECT_EQ(t.matrix_atoms.size(), t.name == "sm_75" ? 2u : ArchNumber(t) < 89 ? 9u : 13u);
+    const size_t of_four_warps = t.name == "sm_90a" ? 8 : 0;
+    EXPECT_EQ(t.matrix_atoms.size(), of_four_warps + (t.name == "sm_75"    ? 2u
+                                                      : ArchNumber(t) < 89 ? 9u
+                                                                           : 13u));
     for (const MatrixAtom& atom : t.matrix_atoms) {
       all.insert(atom.name);
+      if (atom.in_place()) continue;
       const std::string part = absl::StrCat("//@ ", atom.name, "\n");
       EXPECT_THAT(std::string(CudaPrimitives()), HasSubstr(part));
     }
   }
-  EXPECT_EQ(all.size(), 15u);
+  EXPECT_EQ(all.size(), 15u + 8u);
 }
 
 // ---- with a compiler ----
@@ -235,6 +241,7 @@ TEST_F(NearTargetNvrtcTest, EveryInstructionOfTheTables) {
     const Target target = *FindCudaTarget(name);
     std::string kernels;
     for (const MatrixAtom& atom : target.matrix_atoms) {
+      if (atom.in_place()) continue;
       absl::StrAppend(&kernels, "extern \"C\" __global__ void with_", atom.name,
                       "(float4* x) {\n  TL_LOCAL(float4, l, 3);\n"
                       "  for (int i = 0; i < 3; ++i) l[i] = x[threadIdx.x * 3 + i];\n  ",
@@ -244,6 +251,64 @@ TEST_F(NearTargetNvrtcTest, EveryInstructionOfTheTables) {
     g.source = WithPrelude(CudaPrimitives(), kernels);
     ExpectCompiles(g, target);
   }
+}
+
+// Narrow, odd and wide; every order of the operands in memory; a from registers.
+std::vector<WarpgroupProduct> ProductsOf(const MatrixAtom& atom) {
+  std::vector<WarpgroupProduct> out;
+  for (int n : {8, 80, 256}) {
+    out.push_back({atom.a, atom.b, atom.c, n, atom.k, 2, false, false, false});
+    out.push_back({atom.a, atom.b, atom.c, n, atom.k, 2, true, false, false});
+    if (SizeOf(atom.a) != 2) continue;
+    out.push_back({atom.a, atom.b, atom.c, n, atom.k, 1, false, true, false});
+    out.push_back({atom.a, atom.b, atom.c, n, atom.k, 4, false, true, true});
+    out.push_back({atom.a, atom.b, atom.c, n, atom.k, 3, true, false, true});
+  }
+  return out;
+}
+
+std::string KernelOf(const WarpgroupProduct& p, std::string_view name) {
+  const std::string types = TemplateArguments(p);
+  const std::string type = types.substr(0, types.find(','));
+  const std::string a = p.a_in_registers ? "&la[0]" : "tl_descriptor(arena, 2048, 1024, 128), 32";
+  const std::string_view c = p.c == DType::kF16 ? "tl_f16" : p.c == DType::kF32 ? "float" : "int";
+  std::string load;
+  if (p.a_in_registers) {
+    load = absl::StrCat("  TL_LOCAL(", type, ", la, 64);\n#pragma unroll\n",
+                        "  for (int i = 0; i < 64; ++i) la[i] = y[threadIdx.x * 64 + i];\n");
+  }
+  return absl::Substitute(R"(
+extern "C" __global__ __launch_bounds__(128) void $0($1* x, const $2* y) {
+  extern __shared__ __align__(1024) unsigned char arena[];
+  TL_LOCAL($1, l, $3);
+#pragma unroll
+  for (int i = 0; i < $3; ++i) l[i] = x[threadIdx.x * $3 + i];
+$4  tl_settle<$3>(&l[0]);
+  tl_wgmma_fence();
+  tl_wgmma<$5>(&l[0], $6, tl_descriptor(arena, 4096, 1024, 128), 32, true);
+  tl_wgmma_commit();
+  tl_wgmma_wait<0>();
+  tl_settle<$3>(&l[0]);
+#pragma unroll
+  for (int i = 0; i < $3; ++i) x[threadIdx.x * $3 + i] = l[i];
+}
+)",
+                          name, c, type, p.n / 2, load, types, a);
+}
+
+TEST_F(NearTargetNvrtcTest, InstructionsOfFourWarps) {
+  const Target target = *FindCudaTarget("sm_90a");
+  std::string functions, kernels;
+  for (const MatrixAtom& atom : target.matrix_atoms) {
+    if (!atom.in_place()) continue;
+    for (const WarpgroupProduct& p : ProductsOf(atom)) {
+      functions += CudaDialect().warpgroup_product(p);
+      kernels += KernelOf(p, absl::StrCat("k", kernels.size()));
+    }
+  }
+  Generated g;
+  g.source = WithPrelude(CudaPrimitives(), kernels, functions);
+  ExpectCompiles(g, target);
 }
 
 // Every function of the prelude brings what it needs.

@@ -282,6 +282,39 @@ kernel k() {
   EXPECT_THAT(p.Rounded("Z"), ElementsAre(448, 448, 3));
 }
 
+// What is infinite for certain stays so, whatever the other operand's error, and is forgotten where
+// it becomes a zero again: the masked scores of attention.
+TEST(Bounds, CertainInfinitiesHaveNoError) {
+  Program p(R"(tl 1.0
+kernel k() {
+  in X: tensor<f32>[2]
+  out Y: tensor<f32>[8]
+  launch m in 1 {
+    y = alloc_fragment<f32>[8]
+    parallel r in 1 {
+      s = X[0] * 1.1
+      z = X[1] * 1.1 - X[1] * 1.1
+      y[0] = -inf * s
+      y[1] = s * inf
+      y[2] = inf / s
+      y[3] = s / inf
+      y[4] = exp2(-inf * s - s)
+      y[5] = exp2(-inf * s - s) + s
+      y[6] = inf * z
+      y[7] = inf / z
+    }
+    copy y -> Y[0]
+  }
+})");
+  p.Set("X", {3, 0.7});
+  TL_ASSERT_OK(p.Run());
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(p.Bounds("Y")[i], 0) << i;
+  EXPECT_GT(p.Bounds("Y")[5], 0);
+  EXPECT_LT(p.Bounds("Y")[5], 1e-5);
+  // Of what may be zero nothing is certain.
+  for (int i = 6; i < 8; ++i) EXPECT_TRUE(std::isinf(p.Bounds("Y")[i])) << i;
+}
+
 // Scale times x overflows f16, not f32, in which it is computed.
 TEST(Bounds, IntermediateValuesAreF32) {
   Program p(R"(tl 1.0

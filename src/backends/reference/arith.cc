@@ -46,8 +46,21 @@ double ErrorOfPick(double a, double ea, double b, double eb, bool picked_a) {
   return std::max(ea, eb);
 }
 
-double ErrorOfQuotient(double q, double ea, double b, double eb) {
-  if (ea == 0 && eb == 0) return 0;
+// An infinite operand that is certain leaves nothing to a finite one, as long as that cannot be
+// zero (0 * inf) or, where signs count, change its sign.
+bool InfinityDecides(double a, double ea, double b, double eb) {
+  const bool by_a = std::isinf(a) && ea == 0 && std::fabs(b) > eb;
+  const bool by_b = std::isinf(b) && eb == 0 && std::fabs(a) > ea;
+  return by_a || by_b;
+}
+
+double ErrorOfProduct(double a, double ea, double b, double eb) {
+  if ((ea == 0 && eb == 0) || InfinityDecides(a, ea, b, eb)) return 0;
+  return std::fabs(a) * eb + std::fabs(b) * ea + ea * eb;
+}
+
+double ErrorOfQuotient(double q, double a, double ea, double b, double eb) {
+  if ((ea == 0 && eb == 0) || InfinityDecides(a, ea, b, eb)) return 0;
   const double least = std::fabs(b) - eb;
   return least > 0 ? (ea + std::fabs(q) * eb) / least : kInf;
 }
@@ -120,12 +133,11 @@ Value Arith::FloatBinary(BinaryOp op, ScalarType type, const Value& a, const Val
       break;
     case BinaryOp::kMul:
       v = x * y;
-      prop = a.err == 0 && b.err == 0 ? 0
-                                      : std::fabs(x) * b.err + std::fabs(y) * a.err + a.err * b.err;
+      prop = ErrorOfProduct(x, a.err, y, b.err);
       break;
     default:  // kDiv
       v = x / y;
-      prop = exact_ ? ErrorOfQuotient(v, a.err, y, b.err) : 0;
+      prop = exact_ ? ErrorOfQuotient(v, x, a.err, y, b.err) : 0;
       ulps = kDivisionUlps;
       break;
   }
