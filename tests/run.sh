@@ -84,7 +84,7 @@ check_c11() {
     local source
     for source in examples/c/*.c; do
       "$compiler" -std=c11 -Wall -Wextra -Werror -Iinclude "$source" -o "$RESULTS/c11" \
-        -Lbuild/lib -ltilejit -lm -Wl,-rpath,"$ROOT/build/lib"
+        -Lbuild/lib -ltilejit -lm -pthread -Wl,-rpath,"$ROOT/build/lib"
     done
   done
 }

@@ -21,6 +21,7 @@ BACKEND=reference
 ! "$BUILD/bin/tl" devices | grep -q ' cpu ' || BACKEND=cpu
 "$PYTHON" "$ROOT/examples/python/port.py" --backend $BACKEND --emit "$WORK" | tee "$WORK/out"
 [ "$(grep -c pass "$WORK/out")" = 4 ]
+"$PYTHON" "$ROOT/examples/python/serve.py" | grep 'all right.* after sealing 0'
 # What they became is right on a GPU too, as far as that shows without one.
 for program in "$WORK"/*.tl; do
   TL_EMULATE=1 "$BUILD/bin/tl" check "$program" --backend emulate --target sm_80

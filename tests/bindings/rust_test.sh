@@ -24,3 +24,4 @@ OUT=$("$CARGO" run --quiet "${FLAGS[@]}")
 echo "$OUT"
 grep -q "unknown name 'xx'" <<<"$OUT"
 grep -q '4 threads, all right' <<<"$OUT"
+grep -q 'compiled after sealing: 0' <<<"$OUT"

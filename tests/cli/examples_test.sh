@@ -17,6 +17,7 @@ grep -q "unknown name 'xx'" "$TL_CACHE_DIR/custom"
 "$BUILD/bin/example_plugin_host" "$BUILD/bin/example_plugin.so" "$BUILD/lib/libtilejit.so.1" |
   tee "$TL_CACHE_DIR/plugin"
 [ "$(grep -c 'all right' "$TL_CACHE_DIR/plugin")" = 2 ]
+"$BUILD/bin/example_serve" | grep 'all right.* after sealing 0'
 # These run on the CPU only.
 if "$BUILD/bin/tl" devices | grep -q ' cpu '; then
   "$(dirname "$0")/../../examples/offline/warm.sh" --prebuilt "$BUILD"

@@ -1,10 +1,10 @@
-//! The library in a Rust program: a kernel of one's own, first with a mistake to see how it is reported, then
-//! right, launched from several threads and verified. Runs on the CPU, or on the interpreter where the CPU
-//! module is not installed.
+//! What a server does, in Rust, with a kernel of its own: first with a mistake to see how it is reported, then
+//! right, compiled ahead of time; the context is sealed, several threads launch, the counters are read. Runs
+//! on the CPU, or on the interpreter where the CPU module is not installed.
 use std::error::Error;
 use std::thread;
 
-use tilejit::{Context, Device, Kernel, Program};
+use tilejit::{Context, ContextOptions, Device, Kernel, LogLevel, Program, WarmOptions};
 
 /// Y = alpha · X / (1 + |X|), row by row; M and N are known at launch only.
 const PROGRAM: &str = "tl 1.0
@@ -19,6 +19,15 @@ kernel soft_sign(M: dim, N: dim; t: dtype = f32, bm: int = 16, bn: int = 64) {
   }
 }
 ";
+
+fn open() -> Result<Context, tilejit::Error> {
+    fn log(level: LogLevel, message: &str) {
+        if level != LogLevel::Info {
+            eprintln!("tilejit: {}", message);
+        }
+    }
+    ContextOptions::new().log(log).create()
+}
 
 /// The error with the line that it stands in, and a mark below the place.
 fn explain(error: &tilejit::Error, text: &str) -> String {
@@ -61,8 +70,29 @@ fn work(kernel: &Kernel, device: &Device, rows: usize) -> Result<(), tilejit::Er
     Ok(())
 }
 
+/// Into the cache; what is there already is left alone.
+fn warm(context: &Context, device: &Device) -> Result<(), tilejit::Error> {
+    let plan = format!("plan = 1\n[[kernel]]\nsource = '''{}'''\n", PROGRAM);
+    let options = WarmOptions {
+        targets: vec![device.target.clone()],
+        ..WarmOptions::default()
+    };
+    context.warm(&plan, &options).map(|_| ())
+}
+
+fn serve(kernel: &Kernel, device: &Device) -> Result<(), tilejit::Error> {
+    thread::scope(|scope| {
+        let threads: Vec<_> = (1..5)
+            .map(|t| scope.spawn(move || work(kernel, device, 17 * t)))
+            .collect();
+        threads
+            .into_iter()
+            .try_for_each(|t| t.join().expect("a thread"))
+    })
+}
+
 fn main() -> Result<(), Box<dyn Error>> {
-    let context = Context::new()?;
+    let context = open()?;
     let devices = context.devices()?;
     let device = devices
         .iter()
@@ -76,20 +106,12 @@ fn main() -> Result<(), Box<dyn Error>> {
         Err(error) => print!("{}", explain(&error, &mistaken)),
     }
 
+    warm(&context, device)?;
+    context.seal()?;
+    let before = context.stats()?.compiles;
+
     let kernel = context.compile(&Program::source(PROGRAM), device)?;
-    thread::scope(|scope| {
-        let threads: Vec<_> = (1..5)
-            .map(|t| {
-                scope.spawn({
-                    let kernel = &kernel;
-                    move || work(kernel, device, 17 * t)
-                })
-            })
-            .collect();
-        threads
-            .into_iter()
-            .try_for_each(|t| t.join().expect("a thread"))
-    })?;
+    serve(&kernel, device)?;
     println!("4 threads, all right");
 
     let stats = context.stats()?;
@@ -97,5 +119,9 @@ fn main() -> Result<(), Box<dyn Error>> {
         "cache: {} hits, {} compiles ({})",
         stats.hits, stats.compiles, stats.location
     );
+    println!("compiled after sealing: {}", stats.compiles - before);
+    if stats.compiles != before {
+        return Err("something was compiled after sealing".into());
+    }
     Ok(())
 }
