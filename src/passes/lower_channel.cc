@@ -110,6 +110,9 @@ void TransferByMbarriers(Lowering& l, BufferId channel, bool send, const Region&
   l.Emit(Mbarrier{Mbarrier::Op::kWait, ring.mbarriers, send ? free : full, phase});
   const Region message = MessageIn(l, channel, slot);
   LowerCopy(l, send ? Copy{tile, message} : Copy{message, tile});
+  // Race checkers do not see that one thread may speak for those that it has met: all arrive. They
+  // meet all the same, because the emulator's clocks are those of groups and step at barriers.
+  l.Emit(Barrier{l.team()});
   l.Emit(Mbarrier{Mbarrier::Op::kArrive, ring.mbarriers, send ? full : free, nullptr});
   const ExprRef wraps = MakeBinary(BinaryOp::kEq, slot, MakeInt(ring.depth - 1));
   l.Set(at.parity, MakeSelect(wraps, MakeBinary(BinaryOp::kBitXor, parity, MakeInt(1)), parity));

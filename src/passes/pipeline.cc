@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "ir/verify.h"
+#include "passes/delay_waits.h"
 #include "passes/expand_lag.h"
 #include "passes/expand_split.h"
 #include "passes/fence_proxies.h"
@@ -52,6 +53,7 @@ constexpr Pass kPasses[] = {
     {"insert_barriers", Plain<InsertBarriers>,
      "after plan_arena: tiles that share memory must wait for each other too"},
     {"fence_proxies", Plain<FenceProxies>, "after insert_barriers: fences stand before barriers"},
+    {"delay_waits", Plain<DelayWaits>, "after insert_barriers: no wait may pass a barrier"},
     {"simplify", Plain<Simplify>, "last: tidies the names that all of the above made"},
 };
 

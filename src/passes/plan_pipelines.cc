@@ -79,10 +79,54 @@ class Unroller : public StmtMapper {
 
 // ---- Plan: nothing is changed yet
 
+// What a lag of one iteration replays: `lag` would be a copy of the ring's `tile` of the iteration
+// before. The slot itself serves where the ring has one more.
+struct KeptTile {
+  BufferId tile, lag;
+};
+
+std::vector<KeptTile> FindKeptTiles(const Module& m, const Launch& launch, const For& loop,
+                                    const std::vector<BufferId>& ring) {
+  std::vector<KeptTile> kept;
+  for (const StmtRef& s : loop.body) {
+    const Copy* copy = As<Copy>(s);
+    if (!copy || !absl::c_linear_search(ring, copy->src.buffer)) continue;
+    const Buffer &tile = m.buffer(copy->src.buffer), &lag = m.buffer(copy->dst.buffer);
+    std::vector<int64_t> extents = tile.extents;
+    extents.insert(extents.begin(), 1);
+    const bool whole = IsWhole(tile, copy->src) && copy->dst.extents == tile.extents;
+    if (whole && lag.extents == extents && lag.scope == Scope::kFragment) {
+      kept.push_back({copy->src.buffer, copy->dst.buffer});
+    }
+  }
+  // Nothing else writes the copy, and it is read before it is made anew.
+  std::erase_if(kept, [&](const KeptTile& k) {
+    int writes = 0, loads = 0, late = 0;
+    VisitStmts(launch.body, [&](const StmtRef& s) {
+      VisitRegions(*s, [&](const Region& r, bool write) { writes += write && r.buffer == k.lag; });
+      VisitStmtExprs(*s, [&](const ExprRef& e) {
+        loads += AnyNode(e, [&](const ExprRef& node) {
+          const Load* load = As<Load>(node);
+          return load && load->buffer == k.lag;
+        });
+      });
+    });
+    const auto made = absl::c_find_if(loop.body, [&](const StmtRef& s) {
+      return As<Copy>(s) && As<Copy>(s)->dst.buffer == k.lag;
+    });
+    VisitStmts(Block(made + 1, loop.body.end()), [&](const StmtRef& s) {
+      VisitRegions(*s, [&](const Region& r, bool) { late += r.buffer == k.lag; });
+    });
+    return writes != 1 || loads > 0 || late > 0;
+  });
+  return kept;
+}
+
 struct PlannedLoop {
   LoopCopies copies;
   LoopPlan plan;
   BufferId trailing = kNoId;  // see TrailingSum
+  std::vector<KeptTile> kept;
 };
 using PlannedLoops = absl::flat_hash_map<VarId, PlannedLoop>;
 
@@ -158,7 +202,10 @@ class LaunchPlanner {
     if (transport_ == Transport::kRegisters) DropParts(loop, planned.copies);
     if (!planned.copies.tiles.empty()) {
       Ring ring{planned.copies.tiles, 1, transport_};
-      ring.depth = DepthOf(s, loop, trips, ring);
+      if (transport_ == Transport::kAsyncCopy) {
+        planned.kept = FindKeptTiles(m_, launch_, loop, ring.tiles);
+      }
+      ring.depth = DepthOf(s, loop, trips, ring, planned.kept.empty() ? 0 : 1);
       if (ring.depth > 1) Keep(s, loop, std::move(ring), std::move(planned));
     } else if (planned.copies.refused.empty()) {
       Note(s, " is not pipelined: it copies from no tensor");
@@ -182,9 +229,10 @@ class LaunchPlanner {
   }
 
   // The stages that the author asks for, fewer if they do not fit; 1: no overlap.
-  int DepthOf(const StmtRef& s, const For& loop, const ExprRef& trips, const Ring& ring) {
+  // `kept`: slots of iterations that are over.
+  int DepthOf(const StmtRef& s, const For& loop, const ExprRef& trips, const Ring& ring, int kept) {
     // Registers hold one iteration, so a third slot would gain nothing.
-    int64_t most = transport_ == Transport::kRegisters ? 2 : loop.stages;
+    int64_t most = transport_ == Transport::kRegisters ? 2 : loop.stages + kept;
     if (const int64_t* n = IntValue(trips)) most = std::min(most, *n);
     int64_t slot = 0;
     for (BufferId tile : ring.tiles) slot += ArenaBytes(m_.buffer(tile));
@@ -208,6 +256,14 @@ class LaunchPlanner {
       planned.trailing = TrailingSum(m_, target_, loop, ring.tiles);
       ring.trailing = planned.trailing == kNoId ? 0 : 1;
     }
+    constexpr int kFewestForKept = 3;
+    if (ring.depth < kFewestForKept) planned.kept.clear();
+    if (!planned.kept.empty()) ring.trailing = 1;
+    // The readers of the copy chose the order of its rows.
+    for (const KeptTile& k : planned.kept) {
+      m_.buffers[k.tile].swizzle = m_.buffer(k.lag).swizzle;
+      m_.buffers[k.tile].in_place = m_.buffer(k.lag).in_place;
+    }
     Note(s, absl::StrCat(": ", ring.depth, " slots of ", NamesOf(ring.tiles), " filled by ",
                          Name(ring.transport), Asked(loop, ring.depth)));
     planned.plan = MakeLoopPlan(std::move(ring));
@@ -218,7 +274,7 @@ class LaunchPlanner {
   }
 
   static std::string Asked(const For& loop, int depth) {
-    return depth == loop.stages ? "" : absl::StrCat("; ", loop.stages, " stages were asked for");
+    return depth >= loop.stages ? "" : absl::StrCat("; ", loop.stages, " stages were asked for");
   }
 
   std::string NamesOf(const std::vector<BufferId>& tiles) const {
@@ -267,6 +323,27 @@ class SlotReader : public StmtMapper {
   Substitution uses_;
 };
 
+// Reads of what a lag keeps mean the slot of the iteration before.
+class KeptReader : public StmtMapper {
+ public:
+  KeptReader(const std::vector<KeptTile>& kept, ExprRef last)
+      : kept_(kept), last_(std::move(last)) {}
+
+  Region MapRegion(const Region& r) override {
+    Region out = StmtMapper::MapRegion(r);
+    for (const KeptTile& k : kept_) {
+      if (r.buffer != k.lag) continue;
+      out.buffer = k.tile;
+      out.offset[0] = last_;
+    }
+    return out;
+  }
+
+ private:
+  const std::vector<KeptTile>& kept_;
+  const ExprRef last_;
+};
+
 // One loop rewritten by its plan. Loops nested in it are rewritten already.
 class LoopRewriter {
  public:
@@ -296,6 +373,12 @@ class LoopRewriter {
       out_.push_back(MakeStmt(WgmmaSync{WgmmaSync::Op::kWait, planned_.trailing, 0}, stmt_->span));
     }
     return std::move(out_);
+  }
+
+  // The statements behind the loop, in the same block.
+  Block Behind(const Block& rest) const {
+    if (planned_.kept.empty()) return rest;
+    return KeptReader(planned_.kept, Read(last_)).MapBlock(rest);
   }
 
  private:
@@ -329,6 +412,7 @@ class LoopRewriter {
         issue_.push_back(MakeStmt(std::move(early), s->span, s->id));
         continue;
       }
+      if (copy && Keeps(*copy)) continue;
       if (const Alloc* alloc = As<Alloc>(s); alloc && IsRing(alloc->buffer)) {
         out_.push_back(s);
         continue;
@@ -340,6 +424,10 @@ class LoopRewriter {
     }
   }
 
+  bool Keeps(const Copy& copy) const {
+    return absl::c_any_of(planned_.kept,
+                          [&](const KeptTile& k) { return k.lag == copy.dst.buffer; });
+  }
   bool Trails(const StmtRef& s) const {
     const Gemm* g = As<Gemm>(s);
     return g && planned_.trailing == g->c.buffer;
@@ -438,6 +526,7 @@ class LoopRewriter {
     }
     fill_ = NewCounter("fill", fill);
     use_ = NewCounter("use", 0);
+    if (!planned_.kept.empty()) last_ = NewCounter("last", 0);
   }
 
   StmtRef MainLoop() {
@@ -482,6 +571,12 @@ class LoopRewriter {
     // A constant of this iteration, whatever becomes of the counter.
     const ExprRef slot = NewLet(out, "slot", Read(use_));
     Block uses = SlotReader(m_, ring_.tiles, slot).MapBlock(rest_);
+    if (last_ != kNoId) {
+      // As it was when the iteration began, whatever becomes of the variable.
+      const ExprRef last = NewLet(out, "last", Read(last_));
+      uses = KeptReader(planned_.kept, last).MapBlock(uses);
+      uses.push_back(MakeStmt(Assign{last_, slot}, stmt_->span));
+    }
     out.insert(out.end(), uses.begin(), uses.end());
   }
 
@@ -503,6 +598,7 @@ class LoopRewriter {
   std::vector<std::pair<BufferId, BufferId>> registers_;  // per tile of the ring
   ExprRef begin_, end_;
   VarId fill_ = kNoId, use_ = kNoId;
+  VarId last_ = kNoId;  // slot that the iteration before has used
 };
 
 class Applier : public StmtMapper {
@@ -510,17 +606,20 @@ class Applier : public StmtMapper {
   Applier(Module& module, const PlannedLoops& planned) : m_(module), planned_(planned) {}
 
   Block MapBlock(const Block& b) override {
-    Block out;
-    for (const StmtRef& s : b) {
-      const StmtRef inner = MapStmt(s);
+    Block out, rest = b;
+    for (size_t i = 0; i < rest.size(); ++i) {
+      const StmtRef inner = MapStmt(rest[i]);
       const For* loop = As<For>(inner);
       const auto it = loop ? planned_.find(loop->var) : planned_.end();
       if (it == planned_.end()) {
         out.push_back(inner);
         continue;
       }
-      Block rewritten = LoopRewriter(m_, inner, *loop, it->second, team_).Run();
+      LoopRewriter rewriter(m_, inner, *loop, it->second, team_);
+      Block rewritten = rewriter.Run();
       out.insert(out.end(), rewritten.begin(), rewritten.end());
+      const auto behind = rest.begin() + static_cast<ptrdiff_t>(i) + 1;
+      absl::c_copy(rewriter.Behind(Block(behind, rest.end())), behind);
     }
     return out;
   }
