@@ -6,6 +6,7 @@ BUILD=$1
 EXAMPLES=$(cd "$(dirname "$0")/../../examples" && pwd)
 # What is linked here is not instrumented.
 ! grep -q '^TL_SANITIZE:[^=]*=.' "$BUILD/CMakeCache.txt" || exit 77
+[ -e "$BUILD/lib/libtilejit_cpu.so" ] || exit 77
 WORK=$(mktemp -d)
 trap 'rm -rf "$WORK"' EXIT
 export TL_CACHE_DIR=$WORK/cache

@@ -166,7 +166,8 @@ class _Kernel:
 
 def _cached(kernels, values, make):
     try:
-        key = tuple(sorted(values.items()))
+        # With the types: 1, 1.0 and True are equal, and their programs are not.
+        key = tuple((name, type(value), value) for name, value in sorted(values.items(), key=lambda item: item[0]))
         hash(key)
     except TypeError:
         return make()  # something that cannot be compared: the library's own cache will do

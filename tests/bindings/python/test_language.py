@@ -270,6 +270,71 @@ class RowsTest(unittest.TestCase):
                 np.testing.assert_allclose(y[row], wanted, rtol=1e-5, atol=1e-6)
 
 
+def attention(B, S, H, D, causal, bm=32, bn=16, dtype="float16"):
+    """Forward, with the words that attention kernels in TileLang use."""
+    scale = (1.0 / D) ** 0.5 * 1.44269504
+    shape = [B, S, H, D]
+
+    @T.prim_func
+    def main(Q: T.Tensor(shape, dtype), K: T.Tensor(shape, dtype), V: T.Tensor(shape, dtype), O: T.Tensor(shape, dtype)):
+        with T.Kernel(T.ceildiv(S, bm), H, B, threads=64) as (bx, by, bz):
+            q_s = T.alloc_shared([bm, D], dtype)
+            k_s = T.alloc_shared([bn, D], dtype)
+            v_s = T.alloc_shared([bn, D], dtype)
+            s = T.alloc_fragment([bm, bn], "float")
+            p = T.alloc_fragment([bm, bn], dtype)
+            o = T.alloc_fragment([bm, D], "float")
+            top = T.alloc_fragment([bm], "float")
+            old = T.alloc_fragment([bm], "float")
+            part = T.alloc_fragment([bm], "float")
+            total = T.alloc_fragment([bm], "float")
+            T.copy(Q[bz, bx * bm : (bx + 1) * bm, by, :], q_s)
+            T.clear(o)
+            T.clear(total)
+            T.fill(top, -T.infinity("float"))
+            steps = T.min(T.ceildiv(S, bn), T.ceildiv((bx + 1) * bm, bn)) if causal else T.ceildiv(S, bn)
+            for k in T.Pipelined(steps, num_stages=1):
+                T.copy(K[bz, k * bn : (k + 1) * bn, by, :], k_s)
+                T.copy(V[bz, k * bn : (k + 1) * bn, by, :], v_s)
+                for i, j in T.Parallel(bm, bn):
+                    seen = k * bn + j < S and (not causal or bx * bm + i >= k * bn + j)
+                    s[i, j] = T.if_then_else(seen, 0, -T.infinity(s.dtype))
+                T.gemm(q_s, k_s, s, transpose_B=True, policy=T.GemmWarpPolicy.FullRow)
+                T.copy(top, old)
+                T.reduce_max(s, top, dim=1, clear=False)
+                for i in T.Parallel(bm):
+                    old[i] = T.exp2((old[i] - top[i]) * scale)
+                for i, j in T.Parallel(bm, bn):
+                    s[i, j] = T.exp2((s[i, j] - top[i]) * scale)
+                T.reduce_sum(s, part, dim=1)
+                for i in T.Parallel(bm):
+                    total[i] = total[i] * old[i] + part[i]
+                for i, j in T.Parallel(bm, D):
+                    o[i, j] *= old[i]
+                T.copy(s, p)
+                T.gemm(p, v_s, o, policy=T.GemmWarpPolicy.FullRow)
+            for i, j in T.Parallel(bm, D):
+                o[i, j] /= total[i]
+            T.copy(o, O[bz, bx * bm : (bx + 1) * bm, by, :])
+
+    return main
+
+
+class AttentionTest(unittest.TestCase):
+    def test_forward(self):
+        for S, causal in [(50, False), (77, True)]:
+            with self.subTest(S=S, causal=causal):
+                q, k, v = (normal(2, S, 3, 32, dtype=np.float16, seed=seed) for seed in range(3))
+                scores = np.einsum("bihd,bjhd->bhij", q.astype(np.float64), k.astype(np.float64)) / 32 ** 0.5
+                if causal:
+                    scores = np.where(np.tril(np.ones((S, S))) > 0, scores, -np.inf)
+                weights = np.exp(scores - scores.max(-1, keepdims=True))
+                weights /= weights.sum(-1, keepdims=True)
+                expected = np.einsum("bhij,bjhd->bihd", weights, v.astype(np.float64))
+                # The weights are rounded to f16, and so is the result.
+                np.testing.assert_allclose(compiled(attention(2, S, 3, 32, causal))(q, k, v), expected, rtol=2e-3, atol=2e-3)
+
+
 @jit
 def newer(A, B, block_M: int = 32, block_N: int = 32, block_K: int = 16, dtype=T.float32):
     """The function itself is the kernel."""
@@ -362,6 +427,8 @@ class FactoryTest(unittest.TestCase):
         factory = jit(softmax, out_idx=[1])
         self.assertIs(factory(4, 64, 64), factory(4, 64, bn=64))
         self.assertIsNot(factory(4, 64, 64), factory(4, 64, 32))
+        norm = jit(rms_norm, out_idx=[-1])
+        self.assertIsNot(norm(4, 64, 4, 32, eps=1), norm(4, 64, 4, 32, eps=1.0))
         x = normal(4, 64)
         y = np.empty_like(x)
         self.assertIsNone(factory(4, 64, 64)(x, y))

@@ -3,7 +3,6 @@
 import ast
 import functools
 import inspect
-import textwrap
 
 
 class Refused(SyntaxError):
@@ -38,9 +37,10 @@ class Source:
         except (OSError, TypeError) as error:
             raise TypeError(f"the source of {function!r} is not to be had, and a kernel is read from its source") from error
         self.lines = lines
-        text = "".join(lines)
-        self.indent = len(text) - len(text.lstrip())
-        self.tree = ast.parse(textwrap.dedent(text)).body[0]
+        # In a block of its own, so that neither columns nor strings over several lines are shifted.
+        block = ast.parse("if True:\n" + "".join(lines)) if lines[0][:1].isspace() else ast.parse("\n" + "".join(lines))
+        ast.increment_lineno(block, -1)
+        self.tree = block.body[0].body[0] if isinstance(block.body[0], ast.If) else block.body[0]
 
     def line_of(self, node):
         return self.first_line + node.lineno - 1
@@ -49,8 +49,8 @@ class Source:
         """Raises."""
         row = node.lineno - 1
         text = self.lines[row] if row < len(self.lines) else ""
-        end = node.end_col_offset + self.indent + 1 if node.end_lineno == node.lineno else len(text)
-        raise Refused(message, (self.file, self.line_of(node), node.col_offset + self.indent + 1, text, self.line_of(node),
+        end = node.end_col_offset + 1 if node.end_lineno == node.lineno else len(text)
+        raise Refused(message, (self.file, self.line_of(node), node.col_offset + 1, text, self.line_of(node),
                                 end))
 
     def refuse_line(self, line, message):
