@@ -53,6 +53,13 @@ for table in checks families; do
     step "table of $table, $shard of 6" "$PREFIX/programs/table/check_table.sh" "$TL" cuda '' $table.txt $shard/6
   done
 done
+step mini_server "$PREFIX/bin/example_mini_server" --plan "$PREFIX/examples/cpp/mini_server/plan.toml" \
+  --backend cuda --threads 8 --rounds 200 --tokens 700
+# Compiled without a GPU (make_prefix.sh --pack), served without NVRTC: it fails when anything compiles.
+[ ! -e "$PREFIX/server.pack" ] || step "mini_server from a pack" env TL_HIDE_CUDA=1 TL_CACHE_DIR=/nonexistent \
+  "$PREFIX/bin/example_mini_server" --pack "$PREFIX/server.pack" --backend cuda --threads 8 --rounds 200
+step "TileLang's programs" env PYTHONPATH="$PREFIX/bindings/python" \
+  python3 "$PREFIX/examples/python/port.py" --backend cuda
 export -f foreign_cache
 [ ! -d "$PREFIX/warm" ] || step foreign_cache foreign_cache
 for program in "$PREFIX"/programs/attention.tl; do

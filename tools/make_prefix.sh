@@ -2,23 +2,31 @@
 # Makes a stripped install prefix that runs without this tree: for a machine with a GPU and without
 # network. Then there: DIR/examples/quickstart.sh --prebuilt DIR
 #
-#   tools/make_prefix.sh [--cpu] [--nvrtc] DIR
+#   tools/make_prefix.sh [--cpu] [--nvrtc] [--pack TARGETS] DIR
 #
-# --cpu adds the CPU module (37 MB), --nvrtc the wheel of NVRTC where it was installed. Besides the
-# library: the bindings, the examples, the benchmarks, the tests through the C interface and those that need a GPU.
+# --cpu adds the CPU module (37 MB), --nvrtc the wheel of NVRTC where it was installed, --pack the kernels
+# of examples/cpp/mini_server, compiled here for TARGETS (sm_90a,cpu), as server.pack. Besides the library:
+# the bindings, the examples, the benchmarks, the tests through the C interface and those that need a GPU.
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
-CPU= NVRTC= DIR=
-for arg in "$@"; do
-  case $arg in
+usage() { die "usage: tools/make_prefix.sh [--cpu] [--nvrtc] [--pack TARGETS] DIR"; }
+CPU= NVRTC= PACK= DIR=
+while [ $# -gt 0 ]; do
+  case $1 in
     --cpu) CPU=1 ;;
     --nvrtc) NVRTC=1 ;;
-    -*) die "usage: tools/make_prefix.sh [--cpu] [--nvrtc] DIR" ;;
-    *) DIR=$arg ;;
+    --pack)
+      [ $# -gt 1 ] || usage
+      PACK=$2
+      shift
+      ;;
+    -*) usage ;;
+    *) DIR=$1 ;;
   esac
+  shift
 done
-[ -n "$DIR" ] || die "usage: tools/make_prefix.sh [--cpu] [--nvrtc] DIR"
+[ -n "$DIR" ] || usage
 
 if [ ! -e "$ROOT/build/.preset" ]; then build_preset release build; else
   build_preset "$(cat "$ROOT/build/.preset")" build
@@ -43,5 +51,12 @@ if [ -n "$NVRTC" ]; then
     case $file in *'*'* | *.alt.*) continue ;; esac
     cp "$file" "$DIR/lib/nvidia/cu13/lib/"
   done
+fi
+if [ -n "$PACK" ]; then
+  CACHE=$(mktemp -d)
+  trap 'rm -rf "$CACHE"' EXIT
+  export TL_CACHE_DIR=$CACHE
+  "$ROOT/build/bin/tl" warm "$ROOT/examples/cpp/mini_server/plan.toml" --target "$PACK"
+  "$ROOT/build/bin/tl" cache export "$DIR/server.pack" --target "$PACK"
 fi
 du -sh "$DIR"
