@@ -4,7 +4,7 @@
 #define TILEJIT_BACKENDS_EMULATE_API_H_
 
 enum TlAccess : int { kTlRead, kTlWrite, kTlAtomic };
-enum TlMbarrierOp : int { kTlInit, kTlArrive, kTlWait };
+enum TlMbarrierOp : int { kTlInit, kTlArrive, kTlExpect, kTlWait };
 
 // A place in shared memory, for checks and messages. `line` counts in the generated source.
 struct TlPlace {
@@ -39,6 +39,30 @@ struct TlWgmma {
 // Instructions of whole warps that order or wait for those.
 enum TlWgmmaOp : int { kTlWgmmaFence, kTlWgmmaCommit, kTlWgmmaWait };
 
+// A box of a global tensor, as bulk copies see it: what the 128 opaque bytes of a tensor map hold
+// here. Dim 0 is the innermost.
+enum : unsigned long long { kTlTensorMap = 0x70616d726f736e74ull };
+enum : int { kTlMapBytes = 128 };
+struct TlTensorMap {
+  unsigned long long mark;  // kTlTensorMap
+  unsigned long long base;
+  unsigned long long extents[5];
+  unsigned long long strides[4];  // bytes, of dims 1 and on
+  unsigned box[5];
+  int rank, element_bytes;
+  int swizzle;  // bytes of a swizzled row: 0, 32, 64, 128
+};
+static_assert(sizeof(TlTensorMap) <= kTlMapBytes);
+
+struct TlBulkCopy {
+  TlPlace place;        // in shared memory
+  unsigned begin, end;  // its tile
+  const void* map;
+  int rank;
+  int at[5];  // element of the tensor where the box begins
+};
+enum TlBulkOp : int { kTlBulkCommit, kTlBulkWaitRead, kTlBulkWait };
+
 // Functions that can find a fault do not return then: the launch ends.
 struct TlApi {
   void* self;
@@ -51,7 +75,7 @@ struct TlApi {
   // The same by one access of `bytes` aligned bytes; counts bank conflicts.
   void (*shared_vector)(void* self, const TlPlace* place, int bytes, int access, const void* data);
   void (*barrier)(void* self, int group, int line);  // group -1: the block
-  // `value`: arrivals of a phase, nothing, parity.
+  // `value`: arrivals of a phase, nothing, bytes, parity.
   void (*mbarrier)(void* self, const TlPlace* place, int op, int value);
   void (*async_move)(void* self, const TlPlace* to, const void* from, int bytes, int inside);
   void (*async_commit)(void* self);
@@ -68,6 +92,10 @@ struct TlApi {
   void (*wgmma)(void* self, const TlWgmma* call);
   void (*wgmma_order)(void* self, int op, int pending, int line);
   void (*proxy_fence)(void* self);
+  void (*mbarrier_init_fence)(void* self);
+  void (*bulk_load)(void* self, const TlBulkCopy* copy, const TlPlace* mbarrier);
+  void (*bulk_store)(void* self, const TlBulkCopy* copy);
+  void (*bulk_order)(void* self, int op, int pending);
 };
 
 // Runs an entry of a compiled kernel in one thread; extents of its arguments, in their order.

@@ -96,3 +96,54 @@ TL_FN void tl_wgmma(C* c, const A* a, unsigned long long b, int b_step, bool add
   call.a_registers = (const void*)a;
   tl_api->wgmma(tl_api->self, &call);
 }
+
+//@ tl_mbarrier_expect
+template <class T>
+TL_FN void tl_mbarrier_expect(TlPtr<T> barrier, int bytes) {
+  tl_mbarrier(barrier, kTlExpect, bytes);
+}
+//@ tl_mbarrier_init_fence
+TL_FN void tl_mbarrier_init_fence() { tl_api->mbarrier_init_fence(tl_api->self); }
+
+//@ tl_tensor_map
+#define __grid_constant__
+struct tl_tensor_map {
+  unsigned long long bits[kTlMapBytes / 8];
+};
+
+//@ tl_bulk_load tl_bulk_store
+template <int kRank, class T>
+TL_FN TlBulkCopy tl_bulk_copy(TlPtr<TlShared<T>> p, const tl_tensor_map& map,
+                              const int (&at)[kRank]) {
+  static_assert(kRank >= 1 && kRank <= 5);
+  TlBulkCopy copy = {p.view->Place(p.index, p.line)};
+  copy.begin = p.view->offset;
+  copy.end = copy.begin + (unsigned)(p.view->elements * (long long)sizeof(T));
+  copy.map = &map;
+  copy.rank = kRank;
+  for (int i = 0; i < kRank; ++i) copy.at[i] = at[i];
+  return copy;
+}
+template <int kRank, class T, class M>
+TL_FN void tl_bulk_load(TlPtr<TlShared<T>> dst, const tl_tensor_map& map, const int (&at)[kRank],
+                        TlPtr<TlShared<M>> mbarrier) {
+  const TlBulkCopy copy = tl_bulk_copy(dst, map, at);
+  mbarrier.view->Check(mbarrier.index, sizeof(M), mbarrier.line);
+  const TlPlace place = mbarrier.view->Place(mbarrier.index, mbarrier.line);
+  tl_api->bulk_load(tl_api->self, &copy, &place);
+}
+template <int kRank, class T>
+TL_FN void tl_bulk_store(const tl_tensor_map& map, const int (&at)[kRank], TlPtr<TlShared<T>> src) {
+  const TlBulkCopy copy = tl_bulk_copy(src, map, at);
+  tl_api->bulk_store(tl_api->self, &copy);
+}
+//@ tl_bulk_commit tl_bulk_wait_read tl_bulk_wait
+TL_FN void tl_bulk_commit() { tl_api->bulk_order(tl_api->self, kTlBulkCommit, 0); }
+template <int kPending>
+TL_FN void tl_bulk_wait_read() {
+  tl_api->bulk_order(tl_api->self, kTlBulkWaitRead, kPending);
+}
+template <int kPending>
+TL_FN void tl_bulk_wait() {
+  tl_api->bulk_order(tl_api->self, kTlBulkWait, kPending);
+}

@@ -32,9 +32,6 @@ Machine::Machine() : arena_storage_(kArenaBytes + kArenaAlignment) {
     Self(self).SharedVector(*place, bytes, access, data);
   };
   api_.barrier = [](void* self, int group, int line) { Self(self).Barrier(group, line); };
-  api_.mbarrier = [](void* self, const TlPlace* place, int op, int value) {
-    Self(self).Mbarrier(*place, static_cast<TlMbarrierOp>(op), value);
-  };
   api_.async_move = [](void* self, const TlPlace* to, const void* from, int bytes, int inside) {
     Self(self).AsyncMove(*to, inside ? from : nullptr, bytes);
   };
@@ -70,6 +67,7 @@ Machine::Machine() : arena_storage_(kArenaBytes + kArenaAlignment) {
     return op.results[lane];
   };
   ConnectWgmma();
+  ConnectBulk();
 }
 
 // ---- Blocks and turns
@@ -120,6 +118,7 @@ void Machine::RunBlock(int64_t block) {
   descriptors_.clear();
   any_products_ = false;
   mbarriers_.clear();
+  loads_.clear();
   ready_.clear();
   done_ = 0;
   for (int t = 0; t < shape_.threads; ++t) {
@@ -129,6 +128,10 @@ void Machine::RunBlock(int64_t block) {
     thread.groups = 0;
     thread.fenced = false;
     thread.registers.clear();
+    thread.stores.clear();
+    thread.store_groups = 0;
+    thread.stores_issued = 0;
+    thread.store_reader = -1;
     MakeReady(t);
   }
   const size_t first = Random() % ready_.size();
@@ -137,6 +140,9 @@ void Machine::RunBlock(int64_t block) {
   ready_.pop_back();
   Switch(scheduler_, threads_[static_cast<size_t>(api_.thread)].context);
   if (error_.empty()) {
+    for (Thread& thread : threads_) {
+      for (BulkStore& store : thread.stores) WriteStore(store);
+    }
     for (size_t w = 0; w < warps_.size(); ++w) banks_.Flush(static_cast<int>(w));
   }
 }
@@ -144,8 +150,10 @@ void Machine::RunBlock(int64_t block) {
 void Machine::FiberMain(void* self) {
   Machine& m = Self(self);
   m.body_(m.params_, m.extents_);
+  m.CheckStoresRead(m.api_.thread);
   m.threads_[static_cast<size_t>(m.api_.thread)].state = State::kDone;
   if (++m.done_ == m.shape_.threads) {
+    m.CheckLoadsAwaited();
     Context ended;
     Switch(ended, m.scheduler_);
   }
@@ -158,6 +166,7 @@ void Machine::MakeReady(int thread) {
 }
 
 void Machine::Next() {
+  while (ready_.empty() && !loads_.empty()) LandLoad(Random() % loads_.size());
   if (ready_.empty()) ReportStuck();
   std::swap(ready_[Random() % ready_.size()], ready_.back());
   const int from = api_.thread, to = ready_.back();
@@ -206,6 +215,10 @@ void Machine::ReportStuck() {
     if (thread.state != State::kAtMbarrier || !named.insert({at.offset, at.line}).second) continue;
     absl::StrAppend(&message, "; thread ", t, " waits for ", at.tile, "[", at.index, "] in line ",
                     at.line);
+    const MbarrierState& m = mbarriers_.at(at.offset);
+    absl::StrAppend(&message, " (", m.arrivals - m.missing, " of ", m.arrivals, " arrivals");
+    if (m.transactions > 0) absl::StrAppend(&message, ", ", m.transactions, " bytes missing");
+    message += ")";
   }
   if (waiting != at_barrier && at_barrier >= 0) {
     absl::StrAppend(&message, "; thread ", at_barrier, " waits at the barrier of line ",
@@ -244,6 +257,9 @@ void Machine::FailConflict(int thread, int line, std::string_view what,
     switch (conflict.kind) {
       case Shadow::Conflict::kInFlight:
         return absl::StrCat("an asynchronous copy by ", other, " ", there, " may be under way");
+      case Shadow::Conflict::kBulkWrite:
+        return absl::StrCat("a bulk copy wrote there ", there,
+                            " and its mbarrier has not been waited for, or no barrier tells so");
       case Shadow::Conflict::kAsyncRead:
         return absl::StrCat("what reads there asynchronously ", there,
                             " has not been waited for by all its threads, or no barrier tells so");
@@ -321,55 +337,6 @@ void Machine::OpenBarrier(int barrier) {
   }
 }
 
-// ---- Mbarriers
-
-void Machine::Mbarrier(const TlPlace& place, TlMbarrierOp op, int value) {
-  LandSome();
-  if (op == kTlInit) return InitMbarrier(place, value);
-  if (op == kTlArrive) return Arrive(place);
-  Thread& thread = threads_[static_cast<size_t>(api_.thread)];
-  // The phase that runs has another parity as soon as the awaited one has ended.
-  while (FindMbarrier(place).phase % 2 == value) {
-    thread.state = State::kAtMbarrier;
-    thread.mbarrier = place;
-    thread.line = place.line;
-    Next();
-  }
-  shadow_.Learn(static_cast<int>(place.offset), api_.thread);
-}
-
-void Machine::InitMbarrier(const TlPlace& place, int arrivals) {
-  CheckAligned(api_.thread, place, sizeof(long long));
-  Check(api_.thread, place, sizeof(long long), kTlWrite, nullptr);
-  if (arrivals < 1 || !mbarriers_.try_emplace(place.offset, arrivals, arrivals, 0).second) {
-    Fail(api_.thread, place.line,
-         absl::StrCat(place.tile, "[", place.index, "] is made twice, or for no arrivals"));
-  }
-}
-
-Machine::MbarrierState& Machine::FindMbarrier(const TlPlace& place) {
-  const auto it = mbarriers_.find(place.offset);
-  if (it == mbarriers_.end()) {
-    Fail(api_.thread, place.line,
-         absl::StrCat(place.tile, "[", place.index, "] has not been made an mbarrier"));
-  }
-  Check(api_.thread, place, sizeof(long long), kTlRead, nullptr);  // has been made before this
-  return it->second;
-}
-
-void Machine::Arrive(const TlPlace& place) {
-  MbarrierState& m = FindMbarrier(place);
-  shadow_.Arrive(static_cast<int>(place.offset), api_.thread);
-  if (--m.missing > 0) return;
-  ++m.phase;
-  m.missing = m.arrivals;
-  shadow_.EndPhase(static_cast<int>(place.offset));
-  for (int t = 0; t < shape_.threads; ++t) {
-    const Thread& thread = threads_[static_cast<size_t>(t)];
-    if (thread.state == State::kAtMbarrier && thread.mbarrier.offset == place.offset) MakeReady(t);
-  }
-}
-
 // ---- Asynchronous copies
 
 void Machine::AsyncMove(const TlPlace& to, const void* from, int bytes) {
@@ -403,6 +370,12 @@ void Machine::LandSome() {
   for (Flight& flight : thread.flights) {
     if (OneIn(2)) Land(flight);
   }
+  for (BulkStore& store : thread.stores) {
+    if (OneIn(2)) break;
+    ReadStore(store);
+    if (OneIn(2)) WriteStore(store);
+  }
+  if (!loads_.empty() && OneIn(2)) LandLoad(Random() % loads_.size());
   if (!any_products_) return;
   Warpgroup& group = warpgroups_[Random() % warpgroups_.size()];
   if (OneIn(2)) ComputeUpTo(group, group.issued);

@@ -14,6 +14,7 @@
 
 #include "backends/emulate/api.h"
 #include "backends/emulate/bank_log.h"
+#include "backends/emulate/bulk.h"
 #include "backends/emulate/fiber.h"
 #include "backends/emulate/options.h"
 #include "backends/emulate/shadow.h"
@@ -61,16 +62,15 @@ class Machine {
     int64_t groups;  // committed
     bool fenced;     // wgmma.fence since its last wait for products
     std::vector<Registers> registers;
+    std::vector<BulkStore> stores;
+    int64_t store_groups;  // committed
+    uint32_t stores_issued;
+    int store_reader, store_counter;  // of Shadow, of Progress; reader -1: none yet
   };
   // A tile that a matrix descriptor was made for.
   struct Tile {
     const char* name;
     unsigned begin, end;
-  };
-  struct MbarrierState {
-    int arrivals;  // of a phase
-    int missing;   // in the present one
-    int phase;     // its number
   };
   // A warp instruction whose lanes gather.
   struct WarpOp {
@@ -108,10 +108,6 @@ class Machine {
   void Shared(const TlPlace& place, int bytes, int access, const void* data);
   void SharedVector(const TlPlace& place, int bytes, int access, const void* data);
   void Barrier(int group, int line);
-  void Mbarrier(const TlPlace& place, TlMbarrierOp op, int value);
-  void InitMbarrier(const TlPlace& place, int arrivals);
-  MbarrierState& FindMbarrier(const TlPlace& place);
-  void Arrive(const TlPlace& place);
   void AsyncMove(const TlPlace& to, const void* from, int bytes);
   void AsyncWait(int pending);
   void Land(Flight& flight);
@@ -123,6 +119,28 @@ class Machine {
   void Meet(WarpOp& op);
   void RunWarpOp(WarpOp& op, int warp);
   void LoadMatrices(WarpOp& op, int warp);
+
+  // ---- Mbarriers and bulk copies (machine_bulk.cc)
+  void ConnectBulk();
+  void Mbarrier(const TlPlace& place, TlMbarrierOp op, int value);
+  void InitMbarrier(const TlPlace& place, int arrivals);
+  MbarrierState& FindMbarrier(const TlPlace& place);
+  void Arrive(const TlPlace& place);
+  void Expect(const TlPlace& place, int bytes);
+  void EndPhaseIfComplete(MbarrierState& m);
+  TensorBox BoxOf(const TlBulkCopy& copy);
+  void StartLoad(const TlBulkCopy& copy, const TlPlace& mbarrier);
+  void LandLoad(size_t i);  // of loads_
+  void StartStore(const TlBulkCopy& copy);
+  void ReadStore(BulkStore& store);
+  void WriteStore(BulkStore& store);
+  // For reading shared memory, or whole.
+  void WaitForStores(int pending, bool whole);
+  void CheckStoresRead(int thread);
+  void CheckLoadsAwaited();
+
+  std::unordered_map<unsigned, MbarrierState> mbarriers_;  // by offset
+  std::vector<BulkLoad> loads_;                            // under way
 
   // ---- Matrix products of warpgroups (machine_wgmma.cc)
   void ConnectWgmma();
@@ -153,8 +171,7 @@ class Machine {
   Context scheduler_;
   std::vector<Thread> threads_;
   std::vector<int> ready_;
-  std::vector<int> waiting_;                               // threads at each barrier
-  std::unordered_map<unsigned, MbarrierState> mbarriers_;  // by offset
+  std::vector<int> waiting_;  // threads at each barrier
   std::vector<WarpOp> warps_;
   Shadow shadow_;
   BankLog banks_;

@@ -36,7 +36,9 @@ void Machine::ConnectWgmma() {
     const auto kind = static_cast<WarpOp::Kind>(WarpOp::kWgmmaFence + op);
     m.Meet(m.Join(kind, line, pending));
   };
-  api_.proxy_fence = [](void* self) { Self(self).shadow_.FenceProxy(Self(self).api_.thread); };
+  api_.proxy_fence = [](void* self) {
+    Self(self).shadow_.Fence(Shadow::kProxyFence, Self(self).api_.thread);
+  };
 }
 
 uint64_t Machine::Descriptor(const TlPlace& place, const Tile& tile, const SharedMatrix& matrix) {

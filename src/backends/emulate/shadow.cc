@@ -6,7 +6,7 @@
 namespace tl::emulate {
 namespace {
 
-int Thread(uint16_t recorded) { return recorded >= 0xfffe ? -1 : recorded; }
+int Thread(uint16_t recorded) { return recorded >= 0xfffd ? -1 : recorded; }
 uint16_t Line(int line) { return static_cast<uint16_t>(std::min(line, 0xffff)); }
 
 }  // namespace
@@ -20,7 +20,7 @@ void Shadow::Start(int bytes, int threads, int group_size) {
   read_times_.assign(static_cast<size_t>(bytes) * groups(), 0);
   known_.assign(static_cast<size_t>(threads) * groups(), 1);
   mbarriers_.clear();
-  fences_.assign(static_cast<size_t>(threads), {});
+  for (auto& fences : fences_) fences.assign(static_cast<size_t>(threads), {});
   async_readers_.clear();
   progress_.Start(threads);
 }
@@ -72,7 +72,16 @@ void Shadow::Learn(int mbarrier, int thread) {
 bool Shadow::WriteOrdered(int byte, int thread) const {
   const Byte& b = bytes_[static_cast<size_t>(byte)];
   if (b.writer == kNobody || b.writer == thread) return true;
+  if (b.writer == kBulk) return b.write_time <= progress_.Known(b.fences, thread);
   return b.write_time < Known(group_of_[b.writer], thread);
+}
+
+Shadow::Conflict Shadow::WithWriter(int byte) const {
+  const Byte& b = bytes_[static_cast<size_t>(byte)];
+  const auto kind = b.in_flight         ? Conflict::kInFlight
+                    : b.writer == kBulk ? Conflict::kBulkWrite
+                                        : Conflict::kWithWrite;
+  return {kind, Thread(b.writer), b.write_line, byte};
 }
 
 bool Shadow::ReadsOrdered(int byte, int thread) const {
@@ -99,22 +108,18 @@ void Shadow::AddReader(int byte, int thread, int line) {
 Shadow::Conflict Shadow::Read(int offset, int bytes, int thread, int line) {
   for (int i = offset; i < offset + bytes; ++i) {
     const Byte& b = bytes_[static_cast<size_t>(i)];
-    if (b.in_flight) return {Conflict::kInFlight, Thread(b.writer), b.write_line, i};
-    if (!WriteOrdered(i, thread)) return {Conflict::kWithWrite, Thread(b.writer), b.write_line, i};
+    if (b.in_flight || !WriteOrdered(i, thread)) return WithWriter(i);
     AddReader(i, thread, line);
   }
   return {};
 }
 
 Shadow::Conflict Shadow::Write(int offset, int bytes, int thread, int line, bool same) {
-  const auto fences = static_cast<uint16_t>(fences_[thread].size());
+  const uint16_t fences = Fences(kProxyFence, thread);
   for (int i = offset; i < offset + bytes; ++i) {
     Byte& b = bytes_[static_cast<size_t>(i)];
-    if (b.in_flight) return {Conflict::kInFlight, Thread(b.writer), b.write_line, i};
     const bool replica = same && b.write_line == Line(line);
-    if (!replica && !WriteOrdered(i, thread)) {
-      return {Conflict::kWithWrite, Thread(b.writer), b.write_line, i};
-    }
+    if (b.in_flight || (!replica && !WriteOrdered(i, thread))) return WithWriter(i);
     if (!ReadsOrdered(i, thread)) return {Conflict::kWithRead, Thread(b.reader), b.read_line, i};
     if (const AsyncReader* reader = ReadingAsync(i, thread)) {
       return {Conflict::kAsyncRead, -1, reader->lines[reader->last[i]], i};
@@ -138,13 +143,21 @@ void Shadow::Complete(int offset, int bytes, int thread) {
     Byte& b = bytes_[static_cast<size_t>(i)];
     b.in_flight = false;
     b.write_time = now_[GroupOf(thread)];
-    b.fences = static_cast<uint16_t>(fences_[thread].size());
+    b.fences = Fences(kProxyFence, thread);
   }
 }
 
 // ---- The async proxy
 
-void Shadow::FenceProxy(int thread) { fences_[thread].push_back(now_[GroupOf(thread)]); }
+void Shadow::Fence(FenceKind kind, int thread) {
+  fences_[kind][thread].push_back(now_[GroupOf(thread)]);
+}
+
+bool Shadow::Fenced(FenceKind kind, int thread, uint16_t before, const Knowledge& known) const {
+  const Clocks& times = fences_[kind][thread];
+  if (times.size() <= before) return false;
+  return thread == known.thread || times[before] < known.groups[group_of_[thread]];
+}
 
 int Shadow::NewAsyncReader(std::vector<int> counters) {
   async_readers_.push_back({std::move(counters), std::vector<uint32_t>(bytes_.size(), 0), {0}});
@@ -152,9 +165,12 @@ int Shadow::NewAsyncReader(std::vector<int> counters) {
 }
 
 Shadow::Knowledge Shadow::KnownToAll(int first, int count) const {
-  Knowledge known{count == 1 ? first : -1, Clocks(groups(), 0xffffffffu)};
+  Knowledge known{count == 1 ? first : -1, Clocks(groups(), 0xffffffffu), {}};
   for (int t = first; t < first + count; ++t) {
     for (size_t g = 0; g < groups(); ++g) known.groups[g] = std::min(known.groups[g], Known(g, t));
+  }
+  for (int c = 0; c < progress_.counters(); ++c) {
+    known.counters.push_back(progress_.KnownToAll(c, first, count));
   }
   return known;
 }
@@ -175,20 +191,44 @@ Shadow::Conflict Shadow::ReadAsync(int offset, int bytes, const Knowledge& known
   r.lines[operation] = Line(line);
   for (int i = offset; i < offset + bytes; ++i) {
     const Byte& b = bytes_[static_cast<size_t>(i)];
-    if (b.in_flight) return {Conflict::kInFlight, Thread(b.writer), b.write_line, i};
+    if (b.in_flight) return WithWriter(i);
     r.last[i] = operation;
-    if (b.writer == kNobody) continue;
-    const uint32_t time = known.groups[group_of_[b.writer]];
-    const bool own = b.writer == known.thread;
-    if (!own && b.write_time >= time) {
-      return {Conflict::kWithWrite, Thread(b.writer), b.write_line, i};
-    }
-    const Clocks& fences = fences_[b.writer];
-    if (fences.size() <= b.fences || (!own && fences[b.fences] >= time)) {
-      return {Conflict::kNoFence, Thread(b.writer), b.write_line, i};
-    }
+    if (!WriteOrdered(b, known)) return WithWriter(i);
+    if (!VisibleToAsync(b, known)) return {Conflict::kNoFence, Thread(b.writer), b.write_line, i};
   }
   return {};
+}
+
+bool Shadow::WriteOrdered(const Byte& b, const Knowledge& known) const {
+  if (b.writer == kNobody || b.writer == known.thread) return true;
+  if (b.writer == kBulk) return b.write_time <= known.counters[b.fences];
+  return b.write_time < known.groups[group_of_[b.writer]];
+}
+
+// Given that it is ordered.
+bool Shadow::VisibleToAsync(const Byte& b, const Knowledge& known) const {
+  return b.writer == kNobody || b.writer == kBulk || Fenced(kProxyFence, b.writer, b.fences, known);
+}
+
+Shadow::Conflict Shadow::LaunchBulk(int offset, int bytes, const Knowledge& known, int line) {
+  for (int i = offset; i < offset + bytes; ++i) {
+    const Byte& b = bytes_[static_cast<size_t>(i)];
+    if (b.in_flight || !WriteOrdered(b, known)) return WithWriter(i);
+    if (!VisibleToAsync(b, known)) return {Conflict::kNoFence, Thread(b.writer), b.write_line, i};
+  }
+  const Conflict conflict = Write(offset, bytes, known.thread, line, false);
+  if (!conflict) Launch(offset, bytes);
+  return conflict;
+}
+
+void Shadow::CompleteBulk(int offset, int bytes, int counter, uint32_t count) {
+  for (int i = offset; i < offset + bytes; ++i) {
+    Byte& b = bytes_[static_cast<size_t>(i)];
+    b.in_flight = false;
+    b.writer = kBulk;
+    b.write_time = count;
+    b.fences = static_cast<uint16_t>(counter);
+  }
 }
 
 }  // namespace tl::emulate

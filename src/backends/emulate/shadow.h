@@ -15,6 +15,7 @@
 #ifndef TILEJIT_BACKENDS_EMULATE_SHADOW_H_
 #define TILEJIT_BACKENDS_EMULATE_SHADOW_H_
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <unordered_map>
@@ -42,7 +43,8 @@ class Shadow {
       kWithWrite,
       kWithRead,
       kInFlight,   // an asynchronous copy to these bytes has not been waited for
-      kAsyncRead,  // nor has a product or copy that reads them
+      kBulkWrite,  // what a bulk copy wrote is not known to be there
+      kAsyncRead,  // a product or copy that reads them has not been waited for
       kNoFence,    // written, but not for the async proxy
     };
     Kind kind = kNone;
@@ -63,26 +65,38 @@ class Shadow {
   void Complete(int offset, int bytes, int thread);
 
   Progress& progress() { return progress_; }
-  void FenceProxy(int thread);
+  // What makes a thread's writes, or its mbarriers, visible to the async proxy.
+  enum FenceKind : uint8_t { kProxyFence, kInitFence };
+  void Fence(FenceKind kind, int thread);
+  uint16_t Fences(FenceKind kind, int thread) const {  // so far
+    return static_cast<uint16_t>(fences_[kind][static_cast<size_t>(thread)].size());
+  }
   // Somebody who reads through the async proxy, one operation after the other. Operation number
   // `n` has ended for whoever knows of at least `n` on all the counters.
   int NewAsyncReader(std::vector<int> counters);
   // What is known to all of some threads that begin an operation together.
   struct Knowledge {
-    int thread;                    // if it is one only, else -1
-    std::vector<uint32_t> groups;  // as Known
+    int thread;                      // if it is one only, else -1
+    std::vector<uint32_t> groups;    // as Known
+    std::vector<uint32_t> counters;  // of progress()
   };
   Knowledge KnownToAll(int first, int count) const;
+  // Is it known that `thread` has fenced after the first `before` fences?
+  bool Fenced(FenceKind kind, int thread, uint16_t before, const Knowledge& known) const;
   Conflict ReadAsync(int offset, int bytes, const Knowledge& known, int reader, uint32_t operation,
                      int line);
+  // A bulk copy by one thread to these bytes: as with Launch, until CompleteBulk says that they are
+  // there for whoever knows of `count` on `counter`.
+  Conflict LaunchBulk(int offset, int bytes, const Knowledge& known, int line);
+  void CompleteBulk(int offset, int bytes, int counter, uint32_t count);
 
  private:
-  static constexpr uint16_t kNobody = 0xffff, kMany = 0xfffe;
+  static constexpr uint16_t kNobody = 0xffff, kMany = 0xfffe, kBulk = 0xfffd;
   struct Byte {
-    uint32_t write_time;
+    uint32_t write_time;  // kBulk: the count that tells of it
     uint16_t writer, reader;
     uint16_t write_line, read_line;
-    uint16_t fences;  // of the writer before it wrote
+    uint16_t fences;  // of the writer before it wrote; kBulk: the counter
     bool in_flight;
   };
   struct AsyncReader {
@@ -104,6 +118,9 @@ class Shadow {
     return group == own ? now_[group] : known_[static_cast<size_t>(thread) * groups() + group];
   }
   bool WriteOrdered(int byte, int thread) const;
+  bool WriteOrdered(const Byte& byte, const Knowledge& known) const;
+  bool VisibleToAsync(const Byte& byte, const Knowledge& known) const;
+  Conflict WithWriter(int byte) const;
   bool ReadsOrdered(int byte, int thread) const;
   // The reader that may not have ended, or null.
   const AsyncReader* ReadingAsync(int byte, int thread) const;
@@ -116,7 +133,7 @@ class Shadow {
   Clocks now_;
   std::vector<uint32_t> known_;  // by thread and group
   std::unordered_map<int, Mbarrier> mbarriers_;
-  std::vector<Clocks> fences_;  // by thread: when it fenced the proxies
+  std::array<std::vector<Clocks>, 2> fences_;  // by kind and thread: when
   std::vector<AsyncReader> async_readers_;
   Progress progress_;
 };
