@@ -78,14 +78,16 @@ constexpr InitRow kInits[] = {
 
 }  // namespace
 
-TuneSpace TuneSpaceOf(const syntax::Program& program, std::string_view target_class) {
-  TuneSpace space;
-  for (const syntax::TuneParam* param : TuneClauses(program, target_class)) {
-    std::vector<std::string> candidates;
-    for (const syntax::ExprRef& e : param->candidates) candidates.push_back(syntax::Print(e));
-    space.params.emplace_back(param->name.text, std::move(candidates));
-  }
-  return space;
+std::vector<std::string_view> TuneNames(const syntax::Program& program,
+                                        std::string_view target_class) {
+  std::vector<std::string_view> names;
+  for (const syntax::TuneParam* param : TuneClauses(program, target_class))
+    names.push_back(param->name.text);
+  return names;
+}
+
+StatusOr<TuneSpace> TuneSpaceOf(const syntax::Program& program, const BindOptions& options) {
+  return Binder(program, options).RunTuneSpace();
 }
 
 StatusOr<Module> Bind(const syntax::Program& program, const BindOptions& options) {
@@ -140,6 +142,13 @@ const std::string* Binder::FindValue(std::string_view name) const {
   return found;
 }
 
+const std::vector<std::string>* Binder::FindChoices(std::string_view name) const {
+  for (const auto& [key, values] : options_.choices) {
+    if (key == name) return &values;
+  }
+  return nullptr;
+}
+
 // ---- parameters --------------------------------------------------------------------------------
 
 Status Binder::CheckUnusedValues() const {
@@ -160,7 +169,10 @@ Status Binder::CheckUnusedValues() const {
     return SemanticError({}, absl::StrCat("'", name, "' is given twice, as '", first->second,
                                           "' and as '", value, "'; give it once"));
   }
-  for (const auto& [name, value] : options_.values) {
+  std::vector<std::string_view> names;
+  for (const auto& [name, value] : options_.values) names.push_back(name);
+  for (const auto& [name, values] : options_.choices) names.push_back(name);
+  for (std::string_view name : names) {
     if (absl::c_linear_search(known, name)) continue;
     return SemanticError(
         {}, absl::StrCat("'", program_.name.text, "' has no parameter '", name, "'",
@@ -264,61 +276,113 @@ Status Binder::CheckWheres() {
   return absl::OkStatus();
 }
 
-// Walks the combinations in the order written (the last parameter varies fastest) until one
-// satisfies every condition. Given parameters have one candidate.
-Status Binder::ChooseTuneParams() {
-  const std::vector<const syntax::TuneParam*> clauses =
-      TuneClauses(program_, options_.target_class);
-  std::vector<std::vector<Binding>> candidates;
-  int64_t combinations = 1;
-  for (const syntax::TuneParam* clause : clauses) {
-    std::vector<Binding> row;
-    auto add = [&](const syntax::ExprRef& e) -> Status {
-      TL_ASSIGN_OR_RETURN(ExprRef value, BindExpr(e));
-      if (!IntValue(value) && !As<BoolLit>(value)) {
-        return SemanticError(e->span,
-                             absl::StrCat("candidates of '", clause->name.text,
-                                          "' must be ints or bools known at compile time"));
-      }
-      row.push_back({.kind = Binding::Kind::kValue, .span = clause->name.span, .value = value});
-      return absl::OkStatus();
-    };
-    if (const std::string* text = FindValue(clause->name.text)) {
-      TL_ASSIGN_OR_RETURN(syntax::ExprRef e, ParseValue(clause->name, *text));
-      Status status = add(e);
-      if (!status.ok()) return SemanticError(clause->name.span, status.message());
-    } else {
-      for (const syntax::ExprRef& e : clause->candidates) TL_RETURN_IF_ERROR(add(e));
+StatusOr<Binder::TuneRow> Binder::MakeTuneRow(const syntax::TuneParam& clause) {
+  TuneRow row{&clause, {}};
+  const auto add = [&](const syntax::ExprRef& e) -> Status {
+    TL_ASSIGN_OR_RETURN(ExprRef value, BindExpr(e));
+    if (!IntValue(value) && !As<BoolLit>(value)) {
+      return SemanticError(e->span, absl::StrCat("candidates of '", clause.name.text,
+                                                 "' must be ints or bools known at compile time"));
     }
-    combinations = std::min(kMaxCombinations, combinations * static_cast<int64_t>(row.size()));
-    candidates.push_back(std::move(row));
+    const bool known = absl::c_any_of(
+        row.candidates, [&](const Binding& other) { return Equal(other.value, value); });
+    if (known) return absl::OkStatus();
+    row.candidates.push_back(
+        {.kind = Binding::Kind::kValue, .span = clause.name.span, .value = value});
+    return absl::OkStatus();
+  };
+  const auto add_text = [&](const std::string& text) -> Status {
+    TL_ASSIGN_OR_RETURN(syntax::ExprRef e, ParseValue(clause.name, text));
+    const Status status = add(e);
+    return status.ok() ? status : SemanticError(clause.name.span, status.message());
+  };
+  if (const std::string* text = FindValue(clause.name.text)) {
+    TL_RETURN_IF_ERROR(add_text(*text));
+  } else if (const auto* texts = FindChoices(clause.name.text)) {
+    for (const std::string& choice : *texts) TL_RETURN_IF_ERROR(add_text(choice));
+  } else {
+    for (const syntax::ExprRef& e : clause.candidates) TL_RETURN_IF_ERROR(add(e));
   }
-  Status last = absl::OkStatus();
+  return row;
+}
+
+StatusOr<std::vector<Binder::TuneRow>> Binder::TuneRows() {
+  std::vector<TuneRow> rows;
+  for (const syntax::TuneParam* clause : TuneClauses(program_, options_.target_class)) {
+    TL_ASSIGN_OR_RETURN(TuneRow row, MakeTuneRow(*clause));
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+// Walks the combinations in the order written (the last parameter varies fastest) and calls `visit`
+// with each that satisfies every condition in scope, until it returns false; that one stays in
+// scope. Fails when there is none.
+Status Binder::ForEachCombination(const std::vector<TuneRow>& rows,
+                                  absl::FunctionRef<bool()> visit) {
+  int64_t combinations = 1;
+  for (const TuneRow& row : rows) {
+    combinations =
+        std::min(kMaxCombinations, combinations * static_cast<int64_t>(row.candidates.size()));
+  }
+  Status failure;
+  bool found = false;
   for (int64_t n = 0; n < combinations; ++n) {
     PushScope();
     int64_t rest = n;
-    for (size_t i = clauses.size(); i-- > 0;) {
-      const int64_t size = static_cast<int64_t>(candidates[i].size());
-      TL_RETURN_IF_ERROR(Define(clauses[i]->name, candidates[i][rest % size]));
+    for (size_t i = rows.size(); i-- > 0;) {
+      const int64_t size = static_cast<int64_t>(rows[i].candidates.size());
+      TL_RETURN_IF_ERROR(Define(rows[i].clause->name, rows[i].candidates[rest % size]));
       rest /= size;
     }
-    last = CheckWheres();
-    if (last.ok()) break;
-    if (last.code() != absl::StatusCode::kFailedPrecondition) return last;
+    const Status holds = CheckWheres();
+    if (holds.ok()) {
+      found = true;
+      if (!visit()) return absl::OkStatus();
+    } else if (holds.code() != absl::StatusCode::kFailedPrecondition) {
+      return holds;
+    } else {
+      failure = holds;
+    }
     PopScope();
   }
-  if (!last.ok()) {
-    return SemanticError(DetailOf(last).span,
-                         absl::StrCat(last.message(), " for ",
-                                      combinations == 1 ? "the values given"
-                                      : combinations == kMaxCombinations
-                                          ? "the first 100000 combinations of tune parameters"
-                                          : "any combination of the tune parameters"));
-  }
-  for (const syntax::TuneParam* clause : clauses) {
-    module_.params.push_back({clause->name.text, ValueText(*Lookup(clause->name.text)), true});
+  if (found) return absl::OkStatus();
+  return SemanticError(DetailOf(failure).span,
+                       absl::StrCat(failure.message(), " for ",
+                                    combinations == 1 ? "the values given"
+                                    : combinations == kMaxCombinations
+                                        ? "the first 100000 combinations of tune parameters"
+                                        : "any combination of the tune parameters"));
+}
+
+Status Binder::ChooseTuneParams() {
+  TL_ASSIGN_OR_RETURN(const std::vector<TuneRow> rows, TuneRows());
+  TL_RETURN_IF_ERROR(ForEachCombination(rows, [] { return false; }));
+  for (const TuneRow& row : rows) {
+    const std::string& name = row.clause->name.text;
+    module_.params.push_back({name, ValueText(*Lookup(name)), true});
   }
   return absl::OkStatus();
+}
+
+StatusOr<TuneSpace> Binder::RunTuneSpace() {
+  TL_RETURN_IF_ERROR(BindParameters());
+  TL_ASSIGN_OR_RETURN(const std::vector<TuneRow> rows, TuneRows());
+  TuneSpace space;
+  double size = 1;
+  for (const TuneRow& row : rows) {
+    space.names.push_back(row.clause->name.text);
+    std::vector<std::string>& candidates = space.candidates.emplace_back();
+    for (const Binding& candidate : row.candidates) candidates.push_back(ValueText(candidate));
+    size *= static_cast<double>(row.candidates.size());
+  }
+  space.complete = size <= static_cast<double>(kMaxCombinations);
+  TL_RETURN_IF_ERROR(ForEachCombination(rows, [&] {
+    std::vector<std::string>& values = space.combinations.emplace_back();
+    for (const std::string& name : space.names) values.push_back(ValueText(*Lookup(name)));
+    return true;
+  }));
+  return space;
 }
 
 // ---- declarations ------------------------------------------------------------------------------
@@ -659,7 +723,8 @@ Status Binder::BindLaunch(const syntax::Launch& launch) {
   return absl::OkStatus();
 }
 
-StatusOr<Module> Binder::Run() {
+// Everything but the tune parameters, which depend on the rest.
+Status Binder::BindParameters() {
   if (program_.major != 1 || program_.minor != 0) {
     return SemanticError({}, absl::StrCat("the program is written in tile IR ", program_.major, ".",
                                           program_.minor, "; this library reads 1.0"));
@@ -668,7 +733,11 @@ StatusOr<Module> Binder::Run() {
   PushScope();
   TL_RETURN_IF_ERROR(CheckUnusedValues());
   TL_RETURN_IF_ERROR(BindDims());
-  TL_RETURN_IF_ERROR(BindParams());
+  return BindParams();
+}
+
+StatusOr<Module> Binder::Run() {
+  TL_RETURN_IF_ERROR(BindParameters());
   TL_RETURN_IF_ERROR(ChooseTuneParams());
   for (const syntax::Decl& decl : program_.decls) TL_RETURN_IF_ERROR(BindDecl(decl));
   if (program_.launches.empty())

@@ -17,6 +17,8 @@ struct BindOptions {
   // Values for dims, parameters and tune parameters, in the language's own words ("4096", "bf16",
   // "on", "full_row"). A dim that is not named stays dynamic.
   std::vector<std::pair<std::string, std::string>> values;
+  // Tune parameters that may take these values instead of the candidates that the program lists.
+  std::vector<std::pair<std::string, std::vector<std::string>>> choices;
   // Which `tune … for X` clauses apply: names separated by spaces ("cpu", "cuda sm_90a"); "" takes
   // the general ones.
   std::string target_class;
@@ -24,11 +26,20 @@ struct BindOptions {
 
 StatusOr<Module> Bind(const syntax::Program& program, const BindOptions& options);
 
-// Candidates of each tune parameter that applies to `target_class`, as text, in program order.
+// The tune parameters that apply to a class of targets, and every combination of their candidates
+// that satisfies each `where`, in the order written: the first is what Bind takes.
 struct TuneSpace {
-  std::vector<std::pair<std::string, std::vector<std::string>>> params;
+  std::vector<std::string> names;
+  std::vector<std::vector<std::string>> candidates;    // of each
+  std::vector<std::vector<std::string>> combinations;  // a value for each name
+  bool complete = true;  // false: only as many combinations as are ever looked at
 };
-TuneSpace TuneSpaceOf(const syntax::Program& program, std::string_view target_class);
+// Fails as Bind does where no combination satisfies the conditions.
+StatusOr<TuneSpace> TuneSpaceOf(const syntax::Program& program, const BindOptions& options);
+
+// Names of the tune parameters that apply to a class of targets.
+std::vector<std::string_view> TuneNames(const syntax::Program& program,
+                                        std::string_view target_class);
 
 }  // namespace tl
 

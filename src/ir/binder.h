@@ -10,6 +10,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
+#include "absl/functional/function_ref.h"
 #include "ir/bind.h"
 
 namespace tl {
@@ -62,13 +63,23 @@ class Binder {
       : program_(program), options_(options) {}
 
   StatusOr<Module> Run();
+  StatusOr<TuneSpace> RunTuneSpace();
 
  private:
   // bind.cc
   Status BindDims();
   Status BindParams();
   Status BindParam(const syntax::Param& param);
+  // A tune parameter and what it may be.
+  struct TuneRow {
+    const syntax::TuneParam* clause;
+    std::vector<Binding> candidates;
+  };
+  StatusOr<std::vector<TuneRow>> TuneRows();
+  StatusOr<TuneRow> MakeTuneRow(const syntax::TuneParam& clause);
+  Status ForEachCombination(const std::vector<TuneRow>& rows, absl::FunctionRef<bool()> visit);
   Status ChooseTuneParams();
+  Status BindParameters();
   Status CheckWheres();
   StatusOr<Binding> ParamValue(const syntax::Param& param, const syntax::ExprRef& value);
   Status BindDecl(const syntax::Decl& decl);
@@ -87,6 +98,7 @@ class Binder {
   Status BindLaunchAttr(const syntax::Attr& attr, Launch& out);
   Status CheckUnusedValues() const;
   const std::string* FindValue(std::string_view name) const;
+  const std::vector<std::string>* FindChoices(std::string_view name) const;
 
   // Scopes. Define refuses a name that is already visible.
   void PushScope() { scopes_.emplace_back(); }

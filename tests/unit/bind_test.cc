@@ -226,9 +226,53 @@ TEST(Bind, TuneChoice) {
   EXPECT_EQ(TuneChoice(targets, {{"x", "4"}}, "cpu"), "x=4");
   const StatusOr<syntax::Program> program = syntax::Parse(InKernel(targets + "\nlaunch { }"));
   ASSERT_TRUE(program.ok());
-  const TuneSpace space = TuneSpaceOf(*program, "cpu");
-  ASSERT_EQ(space.params.size(), 1u);
-  EXPECT_EQ(space.params[0].second, (std::vector<std::string>{"8", "16"}));
+  EXPECT_EQ(TuneNames(*program, "cpu"), (std::vector<std::string_view>{"x"}));
+  EXPECT_EQ(TuneNames(*program, "cuda"), (std::vector<std::string_view>{"x", "z"}));
+}
+
+// Every combination that holds, in order: "1,true 1,false".
+std::string SpaceText(const std::string& clauses, const BindOptions& options) {
+  const StatusOr<syntax::Program> program = syntax::Parse(InKernel(clauses + "\nlaunch { }"));
+  if (!program.ok()) return program.status().ToString();
+  const StatusOr<TuneSpace> space = TuneSpaceOf(*program, options);
+  if (!space.ok()) return std::string(space.status().message());
+  std::vector<std::string> texts;
+  for (const auto& values : space->combinations) texts.push_back(absl::StrJoin(values, ","));
+  return absl::StrJoin(texts, " ");
+}
+
+TEST(Bind, TuneSpace) {
+  const std::string two = "tune x in {1, 2, 3}, y in {on, off} ";
+  const struct {
+    std::string clauses;
+    BindOptions options;
+    std::string space;
+  } rows[] = {
+      {two, {}, "1,true 1,false 2,true 2,false 3,true 3,false"},
+      {two + "where x > 1 and y", {}, "2,true 3,true"},
+      {two + "where x % 2 == 1 where not y", {}, "1,false 3,false"},
+      {two, {.values = {{"x", "2"}}}, "2,true 2,false"},
+      {two, {.choices = {{"x", {"3", "7", "3"}}, {"y", {"off"}}}}, "3,false 7,false"},
+      {"tune x in {2, 1+1, 4}", {}, "2 4"},
+      {"tune x in {1} tune x in {5, 6} for cpu", {.target_class = "cpu"}, "5 6"},
+      {"where true", {}, ""},
+      {two + "where x > 3",
+       {},
+       "'where x > 3' does not hold for any combination of the tune parameters"},
+      {two + "where x != 2",
+       {.values = {{"x", "2"}, {"y", "on"}}},
+       "'where x != 2' does not hold for the values given"},
+      {two, {.choices = {{"z", {"1"}}}}, "'k' has no parameter 'z'"},
+      {two, {.choices = {{"x", {"t"}}}}, "must be ints or bools"},
+  };
+  for (const auto& row : rows) {
+    const std::string got = SpaceText(row.clauses, row.options);
+    if (row.space.empty()) {
+      EXPECT_EQ(got, "") << row.clauses;
+    } else {
+      EXPECT_NE(got.find(row.space), std::string::npos) << row.clauses << ": " << got;
+    }
+  }
 }
 
 TEST(Bind, DimsFixedAndDynamic) {
