@@ -1,24 +1,10 @@
-// Declared for those who plan ahead: what does not work yet returns UNIMPLEMENTED.
+// Pictures of layouts, and the main function of the helper program.
 #define TL_EXPERIMENTAL
 #include <string>
 
 #include "abi/error.h"
-#include "absl/strings/str_cat.h"
 #include "service/layout_picture.h"
-
-namespace {
-
-tl_status NotYet(const char* what) {
-  return tl::abi::Report(
-      absl::UnimplementedError(absl::StrCat(what, " is experimental and does not work yet")));
-}
-
-}  // namespace
-
-tl_status tl_tune(tl_context*, const tl_tune_options*, tl_kernel** out) {
-  if (out) *out = nullptr;
-  return NotYet("tl_tune");
-}
+#include "service/worker_main.h"
 
 tl_status tl_layout_svg(const char* name, const char** data, size_t* size) {
   thread_local std::string svg;
@@ -33,3 +19,5 @@ tl_status tl_layout_svg(const char* name, const char** data, size_t* size) {
     return absl::OkStatus();
   });
 }
+
+int32_t tl_worker_main(int32_t fd) { return tl::WorkerMain(fd); }

@@ -31,6 +31,14 @@ struct tl_kernel {
 
 namespace tl::abi {
 
+inline tl_kernel* MakeKernel(std::shared_ptr<tl::Kernel> impl,
+                             std::shared_ptr<tl::Context> context) {
+  auto handle = std::make_unique<tl_kernel>();
+  handle->impl = std::move(impl);
+  handle->context = std::move(context);
+  return handle.release();
+}
+
 template <typename Handle>
 void Release(Handle* handle) {
   if (handle && handle->references.fetch_sub(1, std::memory_order_acq_rel) == 1) delete handle;

@@ -43,10 +43,8 @@ tl_status tl_compile(tl_context* context, const tl_compile_options* options, tl_
     if (!context) return absl::InvalidArgumentError("context is NULL");
     TL_ASSIGN_OR_RETURN(tl_compile_options o, ReadStruct(options, "tl_compile_options"));
     TL_ASSIGN_OR_RETURN(tl::CompileRequest request, Translate(o));
-    auto handle = std::make_unique<tl_kernel>();
-    TL_ASSIGN_OR_RETURN(handle->impl, context->impl->Compile(request));
-    handle->context = context->impl;
-    *out = handle.release();
+    TL_ASSIGN_OR_RETURN(std::shared_ptr<tl::Kernel> kernel, context->impl->Compile(request));
+    *out = tl::abi::MakeKernel(std::move(kernel), context->impl);
     return absl::OkStatus();
   });
 }

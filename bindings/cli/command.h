@@ -24,6 +24,7 @@ void AddCheck(CLI::App& app, Session& session);
 void AddBench(CLI::App& app, Session& session);
 void AddCache(CLI::App& app, Session& session);
 void AddWarm(CLI::App& app, Session& session);
+void AddTune(CLI::App& app, Session& session);
 void AddQuery(CLI::App& app, Session& session);
 void AddLayout(CLI::App& app, Session& session);
 

@@ -67,6 +67,7 @@ int Main(int argc, char** argv) {
   AddBench(app, session);
   AddCache(app, session);
   AddWarm(app, session);
+  AddTune(app, session);
   AddQuery(app, session);
   AddLayout(app, session);
   try {

@@ -29,13 +29,34 @@ std::string EntryText(const Json& entry) {
   return text + "\n";
 }
 
+std::string MicrosecondsText(const Json& time) {
+  char text[64];
+  std::snprintf(text, sizeof(text), "%.3f us", time["median_ns"].get<double>() / 1e3);
+  return text;
+}
+
+// Where the configuration comes from, with what was measured.
+std::string ChoiceText(const Json& report) {
+  std::string text = report["configuration_from"].get<std::string>();
+  if (!report.contains("record")) return text;
+  const Json& record = report["record"];
+  text += ": " + MicrosecondsText(record) + " for";
+  for (const Json& dim : record["dims"]) {
+    text +=
+        " " + dim["name"].get<std::string>() + "=" + std::to_string(dim["value"].get<int64_t>());
+  }
+  text += " on " + record["device"].get<std::string>();
+  if (!record["default"].is_null()) text += ", untuned " + MicrosecondsText(record["default"]);
+  return text;
+}
+
 // The facts, one per line; then the notes, as the compiler wrote them.
 std::string Text(const Json& report) {
   const bool cached = report["cached"].get<bool>();
-  std::string text = report["kernel"].get<std::string>() + " for " +
-                     report["target"].get<std::string>() + "\n" + "parameters    " +
-                     ValuesText(report["parameters"]) + "\n" + "configuration " +
-                     ValuesText(report["configuration"]) + "\n";
+  std::string text =
+      report["kernel"].get<std::string>() + " for " + report["target"].get<std::string>() + "\n" +
+      "parameters    " + ValuesText(report["parameters"]) + "\n" + "configuration " +
+      ValuesText(report["configuration"]) + "\n" + "chosen by      " + ChoiceText(report) + "\n";
   for (const Json& entry : report["entries"]) text += EntryText(entry);
   text += "cached         ";
   text += cached ? "yes, built by " + report["built_by"].get<std::string>() : std::string("no");

@@ -579,18 +579,101 @@ TL_API const char* tl_family_source(const char* name);
  * -------------------------------------------------------------------------------- */
 /* May change in any release. What does not work yet returns TL_UNIMPLEMENTED. */
 
+/* What has become of a candidate of tl_tune, a combination of values of the tune parameters. */
+typedef int32_t tl_tune_fate;
+enum {
+  TL_TUNE_REFUSED = 1, /* this target cannot have it (too much shared memory ...): never compiled */
+  TL_TUNE_UNBUILT = 2, /* the compiler failed */
+  TL_TUNE_MEASURED = 3,    /* timed; may still win */
+  TL_TUNE_STOPPED = 4,     /* too slow to win, and measured no further */
+  TL_TUNE_DISQUALIFIED = 5 /* it faulted, ran past its time, or gave wrong results */
+};
+
+/* Something is known of a candidate, or more than before. Everything lives for the call. */
+typedef struct tl_tune_event {
+  uint32_t struct_size;
+  tl_tune_fate fate;
+  const void* next;
+  const char* configuration; /* "bk=64 bm=128 bn=128 stages=2" */
+  const char* reason;        /* why it was refused, unbuilt or disqualified, else "" */
+  double median_ns;          /* of its launch so far; 0: not timed */
+  double best_ns;            /* of all candidates so far; 0: none was timed */
+  double default_ns;         /* of the untuned default; 0: not timed */
+  double seconds;            /* since the call began, of */
+  double max_seconds;
+  uint64_t done; /* candidates of which something is known, of */
+  uint64_t total;
+} tl_tune_event;
+/* Called by the thread that called tl_tune, and must not call back into the library. Anything but
+ * 0 cancels. */
+typedef int (*tl_tune_callback)(void* user, const tl_tune_event* event);
+
 typedef struct tl_tune_options {
   uint32_t struct_size;
-  int32_t device;
+  uint32_t in_process; /* 1: candidates run in this process, which they may take down */
   const void* next;
-  tl_compile_options compile;
-  const int64_t* dims;
+  /* The program, its parameters, and the device to measure on; a target must be the device's. A
+   * value given for a tune parameter narrows (or extends) what is tried: "64", or several as
+   * "64,128". */
+  const tl_compile_options* compile;
+  const int64_t* dims;      /* every dynamic dim, of the launches that are timed */
+  const int64_t* strides;   /* NULL: every dynamic stride is that of a contiguous tensor */
+  const tl_scalar* scalars; /* NULL: drawn by the init clauses */
   uint32_t num_dims;
-  uint32_t max_candidates;
-  double max_seconds;
+  uint32_t num_strides;
+  uint32_t num_scalars;
+  uint32_t max_candidates;  /* that are compiled; 0: no limit */
+  double max_seconds;       /* must be given; what is begun when they are over is finished */
+  double candidate_seconds; /* that launches of one candidate may take before it is disqualified; 0:
+                               20 times the default's, and at least 2 */
+  int32_t jobs;             /* how many compile at a time; 0: one per processor */
+  uint32_t reserved;
+  uint64_t seed; /* of the data */
+  /* The helper program in which candidates run; NULL: tl-worker, beside the library or in ../bin or
+   * ../libexec/tilejit of its directory. */
+  const char* worker;
+  /* Set to anything but 0 by any thread, atomically, to cancel; may be NULL. */
+  const int32_t* cancel;
+  tl_tune_callback progress; /* may be NULL */
+  void* user;
 } tl_tune_options;
 
-TL_API tl_status tl_tune(tl_context* context, const tl_tune_options* options, tl_kernel** out);
+typedef struct tl_tune_result {
+  uint32_t struct_size;
+  uint32_t recorded; /* 1: tl_compile takes the winner from now on, see below */
+  const void* next;
+  double median_ns; /* of one launch of the winner; spread of its rounds */
+  double min_ns;
+  double max_ns;
+  double default_ns;   /* of the untuned default in the same rounds; 0: it does not run */
+  double runner_up_ns; /* 0: there was none */
+  double seconds;
+  uint64_t space;    /* combinations that the program's conditions allow */
+  uint64_t refused;  /* of these, by fate */
+  uint64_t built;    /* handed to the compiler, or found in the cache */
+  uint64_t measured; /* with those that were stopped */
+  uint64_t stopped;
+  uint64_t disqualified;
+  /* Both live until the thread's next tl_tune. */
+  const char* configuration; /* of the winner: "bk=64 bm=128 bn=128 stages=2" */
+  const char* report;        /* JSON: all of this, and every candidate that was tried */
+} tl_tune_result;
+
+/* Looks for the values of the program's tune parameters that make it fastest on a device
+ * (docs/tuning.md). Candidates that the target cannot have are dropped before they are compiled;
+ * the others are compiled in parallel and run in a worker process, where one that faults, hangs or
+ * gives wrong results costs only itself. The untuned default is always measured and stays unless it
+ * is beaten beyond doubt. The winner is kept in the cache: a tl_compile that gives no tune
+ * parameters takes it from then on, for the same program, parameters and kind of device, where the
+ * dims are these or near (a request that this context has answered before keeps its kernel).
+ * Narrowed so that the default is not among the candidates, nothing is recorded. *out is the
+ * winner, ready to launch; `result` may be NULL. TL_CANCELLED: `progress` or `cancel` said so. */
+TL_API tl_status tl_tune(tl_context* context, const tl_tune_options* options, tl_kernel** out,
+                         tl_tune_result* result);
+
+/* What the helper program tl-worker does: serves the library that started it, on socket `fd`, and
+ * gives the exit code. Of no use to anybody else. */
+TL_API int32_t tl_worker_main(int32_t fd);
 
 /* One kernel of a plan is done. Everything lives for the call. */
 typedef struct tl_warm_event {

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -29,15 +30,17 @@ StatusOr<std::string_view> SourceOf(const CompileRequest& request) {
                                           absl::StrJoin(names, ", ")));
 }
 
-StatusOr<std::shared_ptr<const Module>> BindRequest(const CompileRequest& request,
-                                                    std::string_view text, const Target& target) {
-  TL_ASSIGN_OR_RETURN(syntax::Program program, syntax::Parse(text));
+BindOptions OptionsFor(const CompileRequest& request, const Target& target) {
   BindOptions options;
   options.target_class = target.tune_class();
   for (const auto& [name, value] : request.params)
     options.values.emplace_back(std::string(name), std::string(value));
-  TL_ASSIGN_OR_RETURN(Module module, Bind(program, options));
-  return std::make_shared<const Module>(std::move(module));
+  return options;
+}
+
+bool GivesAny(const CompileRequest& request, const std::vector<std::string_view>& names) {
+  return absl::c_any_of(
+      request.params, [&](const auto& param) { return absl::c_linear_search(names, param.first); });
 }
 
 // Every argument is passed in a slot of eight bytes.
@@ -66,9 +69,15 @@ StatusOr<Context::Destination> Context::ResolveTarget(std::string_view name) con
 }
 
 StatusOr<Context::Destination> Context::Resolve(const CompileRequest& request) const {
-  if (!request.target.empty()) return ResolveTarget(request.target);
+  if (!request.target.empty()) {
+    TL_ASSIGN_OR_RETURN(Destination destination, ResolveTarget(request.target));
+    // "H200" is told from "GH200" by its records, while "sm_90a" means all of them.
+    if (request.target != destination.target.name && destination.target.backend != "cpu")
+      destination.device_name = request.target;
+    return destination;
+  }
   TL_ASSIGN_OR_RETURN(const Device* device, FindDevice(request.device));
-  return Destination{device->backend, device->info.target, device->info.ordinal};
+  return Destination{device->backend, device->info.target, device->info.ordinal, device, {}};
 }
 
 StatusOr<std::shared_ptr<Kernel>> Context::Compile(const CompileRequest& request) {
@@ -84,22 +93,79 @@ StatusOr<std::shared_ptr<Kernel>> Context::Compile(const CompileRequest& request
   return CompileCold(request, key);
 }
 
-StatusOr<Context::Prepared> Context::Prepare(const CompileRequest& request) const {
+StatusOr<syntax::Program> Context::Parse(const CompileRequest& request) const {
+  TL_ASSIGN_OR_RETURN(std::string_view text, SourceOf(request));
+  return syntax::Parse(text);
+}
+
+StatusOr<Context::Prepared> Context::Prepare(const CompileRequest& request, Records records) const {
   Prepared prepared;
   TL_ASSIGN_OR_RETURN(prepared.destination, Resolve(request));
-  TL_ASSIGN_OR_RETURN(std::string_view text, SourceOf(request));
-  TL_ASSIGN_OR_RETURN(prepared.module, BindRequest(request, text, prepared.destination.target));
-  TL_RETURN_IF_ERROR(CheckParameterSpace(*prepared.module, prepared.destination.target));
+  const Target& target = prepared.destination.target;
+  TL_ASSIGN_OR_RETURN(const syntax::Program program, Parse(request));
+  BindOptions options = OptionsFor(request, target);
+  TL_ASSIGN_OR_RETURN(Module module, Bind(program, options));
+  const std::vector<std::string_view> tuned = TuneNames(program, target.tune_class());
+  if (GivesAny(request, tuned)) {
+    prepared.choice.from = Choice::From::kCaller;
+  } else if (records == Records::kUse && !tuned.empty()) {
+    const auto found = FindRecord(program, module, prepared.destination, request.shared_budget);
+    if (found) {
+      for (const auto& value : found->tuned.configuration) options.values.push_back(value);
+      StatusOr<Module> configured = Bind(program, options);
+      // Dims that are only near may break a condition.
+      if (configured.ok()) {
+        module = *std::move(configured);
+        prepared.choice = {found->exact ? Choice::From::kRecord : Choice::From::kNearest,
+                           std::make_shared<const TunedRecord>(std::move(found->tuned))};
+      }
+    }
+  }
+  prepared.module = std::make_shared<const Module>(std::move(module));
+  TL_RETURN_IF_ERROR(CheckParameterSpace(*prepared.module, target));
   return prepared;
+}
+
+std::optional<FoundRecord> Context::FindRecord(const syntax::Program& program, const Module& bound,
+                                               const Destination& destination,
+                                               int64_t shared_budget) const {
+  const std::vector<Record> records = store_->FindRecords(
+      RecordScope(program, bound, *destination.backend, destination.target, shared_budget));
+  if (records.empty()) return std::nullopt;
+  RecordQuery query{DimsOf(program, bound), {}, destination.device_name};
+  if (destination.device) query.device_identity = DeviceIdentity(destination.device->info);
+  return ChooseRecord(records, query);
+}
+
+Status Context::PutRecord(const Record& record) {
+  if (options_.cache_mode == CacheMode::kReadOnly)
+    return absl::PermissionDeniedError("the cache is opened for reading only");
+  return store_->PutRecord(record);
+}
+
+StatusOr<std::shared_ptr<Program>> Context::BuildPrepared(const CompileRequest& request,
+                                                          Prepared& prepared, bool keep) {
+  StatusOr<std::shared_ptr<Program>> program =
+      FindOrBuild(prepared.module, prepared.destination, request, keep);
+  // A record never makes a request fail that goes without it: in a sealed context its kernel may
+  // not be there, and dims that are only near may need more than the target has.
+  if (program.ok() || !prepared.choice.record) return program;
+  StatusOr<Prepared> untuned = Prepare(request, Records::kIgnore);
+  if (!untuned.ok()) return program;
+  StatusOr<std::shared_ptr<Program>> other =
+      FindOrBuild(untuned->module, untuned->destination, request, keep);
+  if (!other.ok()) return program;
+  prepared = *std::move(untuned);
+  return other;
 }
 
 StatusOr<std::shared_ptr<Kernel>> Context::CompileCold(const CompileRequest& request,
                                                        const std::string& key) {
   TL_ASSIGN_OR_RETURN(Prepared prepared, Prepare(request));
   TL_ASSIGN_OR_RETURN(std::shared_ptr<Program> program,
-                      FindOrBuild(prepared.module, prepared.destination, request, /*keep=*/true));
+                      BuildPrepared(request, prepared, /*keep=*/true));
   TL_ASSIGN_OR_RETURN(std::shared_ptr<Kernel> kernel,
-                      Kernel::Create(prepared.module, std::move(program)));
+                      Kernel::Create(prepared.module, std::move(program), prepared.choice));
   absl::MutexLock lock(&mu_);
   return kernels_.try_emplace(key, std::move(kernel)).first->second;
 }
@@ -107,8 +173,23 @@ StatusOr<std::shared_ptr<Kernel>> Context::CompileCold(const CompileRequest& req
 StatusOr<Origin> Context::WarmUp(const CompileRequest& request) {
   TL_ASSIGN_OR_RETURN(Prepared prepared, Prepare(request));
   TL_ASSIGN_OR_RETURN(const std::shared_ptr<Program> program,
-                      FindOrBuild(prepared.module, prepared.destination, request, /*keep=*/false));
+                      BuildPrepared(request, prepared, /*keep=*/false));
   return program->origin();
+}
+
+StatusOr<std::shared_ptr<Kernel>> Context::Adopt(std::string_view printed, int device,
+                                                 int64_t shared_budget, Artifact artifact) {
+  TL_ASSIGN_OR_RETURN(const Device* found, FindDevice(device));
+  TL_ASSIGN_OR_RETURN(const syntax::Program text, syntax::Parse(printed, syntax::kPrintedLimits));
+  TL_ASSIGN_OR_RETURN(Module bound, Bind(text, {}));
+  const auto module = std::make_shared<const Module>(std::move(bound));
+  TL_ASSIGN_OR_RETURN(std::vector<Entry> entries,
+                      ReadMetadata(artifact.metadata, module->launches.size()));
+  auto program =
+      std::make_shared<Program>(found->backend, found->info.target, module, shared_budget,
+                                std::move(entries), std::move(artifact), Origin::kCache);
+  TL_RETURN_IF_ERROR(program->Load(found->info.ordinal).status());
+  return Kernel::Create(module, std::move(program));
 }
 
 StatusOr<Target> Context::FindTarget(std::string_view name) const {

@@ -15,6 +15,7 @@ StatusOr<std::shared_ptr<Context>> Context::Create(ContextOptions options) {
   };
   std::shared_ptr<Context> context(new Context(std::move(options)), destroy);
   const Environment environment = ReadEnvironment();
+  context->library_dir_ = environment.paths.library_dir;
   context->OpenBackends(environment);
   context->OpenStore(environment);
   return context;

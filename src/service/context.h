@@ -19,6 +19,7 @@
 #include "cache/single_flight.h"
 #include "cache/store.h"
 #include "service/cache_contents.h"
+#include "service/choice.h"
 #include "service/kernel.h"
 #include "service/request.h"
 
@@ -55,6 +56,36 @@ class Context {
   const std::vector<Device>& devices() const { return devices_; }
   StatusOr<const Device*> FindDevice(int number) const;
 
+  // What a request is compiled for.
+  struct Destination {
+    Backend* backend = nullptr;
+    Target target;
+    int ordinal = -1;  // device to load on at once; -1: none
+    // Whose records count: a device, or all of the target whose names have this in them.
+    const Device* device = nullptr;
+    std::string device_name;
+  };
+  // A request as far as it goes before the store is asked for a binary.
+  struct Prepared {
+    Destination destination;
+    std::shared_ptr<const Module> module;
+    Choice choice;
+  };
+  // The program of a request as written.
+  StatusOr<syntax::Program> Parse(const CompileRequest& request) const;
+  // Whether a tuned configuration may be taken where the request gives none.
+  enum class Records : uint8_t { kUse, kIgnore };
+  StatusOr<Prepared> Prepare(const CompileRequest& request, Records records = Records::kUse) const;
+  // In memory, in the store, or compiled. Kept in memory if `keep` says so.
+  StatusOr<std::shared_ptr<Program>> FindOrBuild(const std::shared_ptr<const Module>& module,
+                                                 const Destination& destination,
+                                                 const CompileRequest& request, bool keep);
+  // A kernel that another process compiled, from the text of the bound program, on a device.
+  StatusOr<std::shared_ptr<Kernel>> Adopt(std::string_view printed, int device,
+                                          int64_t shared_budget, Artifact artifact);
+  // Keeps a tuned configuration where the cache may be written.
+  Status PutRecord(const Record& record);
+
   // memory -> store -> compiler.
   StatusOr<std::shared_ptr<Kernel>> Compile(const CompileRequest& request);
 
@@ -85,6 +116,9 @@ class Context {
 
   CacheStats Stats();
   const std::string& cache_location() const { return location_; }
+  // Where the library lies, and what belongs to it.
+  const std::string& library_dir() const { return library_dir_; }
+  int cpu_threads() const { return options_.cpu_threads; }
   void Log(LogLevel level, std::string_view message) const;
 
   // FAILED_PRECONDITION in a child that inherited the context by fork.
@@ -105,24 +139,16 @@ class Context {
   StatusOr<std::unique_ptr<ArtifactStore>> OpenPackFile(const std::string& path) const;
 
   // compile.cc
-  struct Destination {
-    Backend* backend = nullptr;
-    Target target;
-    int ordinal = -1;  // device to load on at once; -1: none
-  };
-  // A request as far as it goes before the store is asked.
-  struct Prepared {
-    Destination destination;
-    std::shared_ptr<const Module> module;
-  };
-  StatusOr<Prepared> Prepare(const CompileRequest& request) const;
   StatusOr<Destination> Resolve(const CompileRequest& request) const;
   StatusOr<Destination> ResolveTarget(std::string_view name) const;
   StatusOr<std::shared_ptr<Kernel>> CompileCold(const CompileRequest& request,
                                                 const std::string& text);
-  StatusOr<std::shared_ptr<Program>> FindOrBuild(const std::shared_ptr<const Module>& module,
-                                                 const Destination& destination,
-                                                 const CompileRequest& request, bool keep);
+  // Builds what was prepared, and what the default rule gives where a record's cannot be had.
+  StatusOr<std::shared_ptr<Program>> BuildPrepared(const CompileRequest& request,
+                                                   Prepared& prepared, bool keep);
+  std::optional<FoundRecord> FindRecord(const syntax::Program& program, const Module& bound,
+                                        const Destination& destination,
+                                        int64_t shared_budget) const;
   FindOptions MatchOptions() const;
   StatusOr<std::shared_ptr<Program>> FindOrCompile(const std::shared_ptr<const Module>& module,
                                                    const Destination& destination,
@@ -147,6 +173,7 @@ class Context {
   std::unique_ptr<ArtifactStore> store_;
   std::optional<ProcessFlight> process_flight_;  // where the store is shared with others
   std::string location_;
+  std::string library_dir_;
   std::vector<std::string> packs_left_out_;
 
   mutable absl::Mutex mu_;

@@ -34,8 +34,9 @@ StatusOr<std::vector<int64_t>> EvalAll(const std::vector<HostExpr>& list, const 
 }  // namespace
 
 StatusOr<std::shared_ptr<Kernel>> Kernel::Create(std::shared_ptr<const Module> module,
-                                                 std::shared_ptr<Program> program) {
-  std::shared_ptr<Kernel> kernel(new Kernel(std::move(module), std::move(program)));
+                                                 std::shared_ptr<Program> program, Choice choice) {
+  std::shared_ptr<Kernel> kernel(
+      new Kernel(std::move(module), std::move(program), std::move(choice)));
   TL_RETURN_IF_ERROR(kernel->Prepare());
   return kernel;
 }

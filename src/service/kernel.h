@@ -10,6 +10,7 @@
 #include "base/status.h"
 #include "ir/host_eval.h"
 #include "ir/module.h"
+#include "service/choice.h"
 #include "service/program.h"
 
 namespace tl {
@@ -28,11 +29,14 @@ class Kernel {
  public:
   // Compiles the host expressions of grid, shapes and workspace.
   static StatusOr<std::shared_ptr<Kernel>> Create(std::shared_ptr<const Module> module,
-                                                  std::shared_ptr<Program> program);
+                                                  std::shared_ptr<Program> program,
+                                                  Choice choice = {});
 
   const Module& module() const { return *module_; }
   const std::shared_ptr<const Module>& shared_module() const { return module_; }
   Program& program() const { return *program_; }
+  // Where the values of its tune parameters come from.
+  const Choice& choice() const { return choice_; }
 
   // No lock, no allocation once the program is loaded on the device.
   Status Launch(const LaunchRequest& request) const;
@@ -63,8 +67,8 @@ class Kernel {
     std::vector<HostExpr> axes;  // the block count is their product
   };
 
-  Kernel(std::shared_ptr<const Module> module, std::shared_ptr<Program> program)
-      : module_(std::move(module)), program_(std::move(program)) {}
+  Kernel(std::shared_ptr<const Module> module, std::shared_ptr<Program> program, Choice choice)
+      : module_(std::move(module)), program_(std::move(program)), choice_(std::move(choice)) {}
 
   class ParamPack;
 
@@ -78,6 +82,7 @@ class Kernel {
 
   const std::shared_ptr<const Module> module_;
   const std::shared_ptr<Program> program_;
+  const Choice choice_;
   std::vector<Tensor> operands_;
   std::vector<Tensor> workspaces_;
   std::vector<Geometry> launches_;

@@ -11,7 +11,7 @@ StatusOr<std::string> Context::Query(const CompileRequest& request) {
   TL_ASSIGN_OR_RETURN(Prepared prepared, Prepare(request));
   // No device is touched for an answer.
   prepared.destination.ordinal = -1;
-  const auto& [destination, module] = prepared;
+  const auto& [destination, module, choice] = prepared;
   ArtifactKey key;
   key.semantic_document =
       SemanticDocument(*module, *destination.backend, destination.target, request.shared_budget);
@@ -23,13 +23,15 @@ StatusOr<std::string> Context::Query(const CompileRequest& request) {
   }
   const std::string hash = SemanticHash(key).Hex();
   if (program) {
-    TL_ASSIGN_OR_RETURN(const std::shared_ptr<Kernel> kernel, Kernel::Create(module, program));
+    TL_ASSIGN_OR_RETURN(const std::shared_ptr<Kernel> kernel,
+                        Kernel::Create(module, program, choice));
     return CachedReport(*kernel, hash);
   }
   TL_ASSIGN_OR_RETURN(
       const Generated generated,
       GenerateFor(*destination.backend, *module, destination.target, request.shared_budget));
-  return UncachedReport(*module, destination.target, request.shared_budget, generated, hash);
+  return UncachedReport(*module, destination.target, request.shared_budget, generated, hash,
+                        choice);
 }
 
 }  // namespace tl

@@ -79,18 +79,21 @@ nlohmann::json NotesJson(const Kernel& kernel, const BuildFacts& facts) {
 }
 
 // What is known of a bound program and its target.
-nlohmann::json HeadJson(const Module& module, const Target& target) {
-  return {{"kernel", module.name},
-          {"target", target.name},
-          {"target_identity", target.identity},
-          {"backend", target.backend},
-          {"parameters", ParamsJson(module, false)},
-          {"configuration", ParamsJson(module, true)}};
+nlohmann::json HeadJson(const Module& module, const Target& target, const Choice& choice) {
+  nlohmann::json head = {{"kernel", module.name},
+                         {"target", target.name},
+                         {"target_identity", target.identity},
+                         {"backend", target.backend},
+                         {"parameters", ParamsJson(module, false)},
+                         {"configuration", ParamsJson(module, true)},
+                         {"configuration_from", choice.name()}};
+  if (choice.record) head["record"] = RecordJson(*choice.record);
+  return head;
 }
 
 nlohmann::json ReportJson(const Kernel& kernel) {
   const Program& program = kernel.program();
-  nlohmann::json report = HeadJson(kernel.module(), program.target());
+  nlohmann::json report = HeadJson(kernel.module(), program.target(), kernel.choice());
   const BuildFacts build = FactsOf(program);
   report["entries"] = EntriesJson(program.entries(), build);
   report["built_by"] = program.artifact().compiler;
@@ -115,8 +118,9 @@ std::string CachedReport(const Kernel& kernel, const std::string& key) {
 }
 
 std::string UncachedReport(const Module& module, const Target& target, int64_t shared_budget,
-                           const Generated& generated, const std::string& key) {
-  nlohmann::json report = HeadJson(module, target);
+                           const Generated& generated, const std::string& key,
+                           const Choice& choice) {
+  nlohmann::json report = HeadJson(module, target, choice);
   report["key"] = key;
   report["cached"] = false;
   report["entries"] = EntriesJson(generated.entries, {});

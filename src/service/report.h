@@ -26,7 +26,8 @@ enum class Text : int32_t {
 std::string CachedReport(const Kernel& kernel, const std::string& key);
 // As much of a report as there is before anything is compiled, with "cached": false.
 std::string UncachedReport(const Module& module, const Target& target, int64_t shared_budget,
-                           const Generated& generated, const std::string& key);
+                           const Generated& generated, const std::string& key,
+                           const Choice& choice);
 
 // Source, assembly and the Thread listing are made again on demand: a kernel from the cache has
 // them too.

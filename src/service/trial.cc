@@ -1,10 +1,41 @@
 #include "service/trial.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 
 namespace tl {
 
 using reference::GuardedMemory;
+
+namespace {
+
+bool SameExprs(const std::vector<ExprRef>& a, const std::vector<ExprRef>& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), Equal);
+}
+
+bool SameOperand(const Buffer& a, const Buffer& b) {
+  return a.role == b.role && a.dtype == b.dtype && a.packed == b.packed &&
+         SameExprs(a.shape, b.shape) && SameExprs(a.strides, b.strides);
+}
+
+bool SameInit(const InitClause& a, const InitClause& b) {
+  return a.buffer == b.buffer && a.scalar == b.scalar && a.kind == b.kind &&
+         SameExprs(a.args, b.args);
+}
+
+}  // namespace
+
+bool SameOperands(const Module& a, const Module& b) {
+  // Expressions of one are compared with those of the other, so numbers must mean the same.
+  if (a.dims != b.dims || a.strides != b.strides || a.scalars != b.scalars ||
+      a.operands != b.operands || a.inits.size() != b.inits.size())
+    return false;
+  for (BufferId id : a.operands) {
+    if (!SameOperand(a.buffer(id), b.buffer(id))) return false;
+  }
+  return std::equal(a.inits.begin(), a.inits.end(), b.inits.begin(), SameInit);
+}
 
 StatusOr<std::vector<int64_t>> ContiguousStrides(const Kernel& kernel, const HostArgs& args) {
   const Module& m = kernel.module();
@@ -57,18 +88,36 @@ StatusOr<char*> Trial::Place(const GuardedMemory& memory) {
 }
 
 Status Trial::Upload() {
-  const Module& m = kernel_.module();
+  const Module& m = kernel_->module();
   for (size_t i = 0; i < inputs_.operands.size(); ++i) {
     TL_ASSIGN_OR_RETURN(char* data, Place(inputs_.operands[i]));
     tensors_.push_back(data);
     const bool twice = m.buffer(m.operands[i]).role == BufferRole::kInOut;
     traffic_ += static_cast<double>(inputs_.operands[i].bytes()) * (twice ? 2 : 1);
   }
-  TL_ASSIGN_OR_RETURN(size_t bytes, kernel_.WorkspaceSize(inputs_.arguments.host()));
+  return PlaceWorkspace();
+}
+
+// The last of the blocks.
+Status Trial::PlaceWorkspace() {
+  TL_ASSIGN_OR_RETURN(size_t bytes, kernel_->WorkspaceSize(inputs_.arguments.host()));
+  if (bytes == (workspace_ ? static_cast<size_t>(workspace_->bytes()) : 0)) return absl::OkStatus();
+  if (workspace_) {
+    TL_RETURN_IF_ERROR(session_.Synchronize());
+    session_.Free(blocks_.back());
+    blocks_.pop_back();
+    workspace_.reset();
+    workspace_device_ = nullptr;
+  }
   if (bytes == 0) return absl::OkStatus();
   TL_ASSIGN_OR_RETURN(workspace_, GuardedMemory::Make(static_cast<int64_t>(bytes)));
   TL_ASSIGN_OR_RETURN(workspace_device_, Place(*workspace_));
   return absl::OkStatus();
+}
+
+Status Trial::Use(const Kernel& kernel) {
+  kernel_ = &kernel;
+  return PlaceWorkspace();
 }
 
 Status Trial::Launch() {
@@ -79,7 +128,7 @@ Status Trial::Launch() {
   request.args = inputs_.arguments.host();
   request.workspace = workspace_device_;
   request.workspace_size = workspace_ ? static_cast<size_t>(workspace_->bytes()) : 0;
-  return kernel_.Launch(request);
+  return kernel_->Launch(request);
 }
 
 Status Trial::Fetch(size_t index) {
@@ -88,7 +137,7 @@ Status Trial::Fetch(size_t index) {
 }
 
 Status Trial::CheckGuards() {
-  const Module& m = kernel_.module();
+  const Module& m = kernel_->module();
   for (size_t i = 0; i < blocks_.size(); ++i) {
     const bool is_operand = i < inputs_.operands.size();
     const GuardedMemory& memory = is_operand ? inputs_.operands[i] : *workspace_;

@@ -28,6 +28,11 @@ class Trial {
   Trial(const Trial&) = delete;
   Trial& operator=(const Trial&) = delete;
 
+  // From now on launches this kernel, which must outlive the trial, on the same inputs. Its
+  // operands must be those of the first (SameOperands); workspace is placed anew where it needs
+  // another size.
+  Status Use(const Kernel& kernel);
+
   // Enqueues the kernel on the session's stream.
   Status Launch();
   // Brings operand `index` back to the host side of inputs().
@@ -42,11 +47,12 @@ class Trial {
 
  private:
   Trial(const Kernel& kernel, DeviceSession& session, int ordinal)
-      : kernel_(kernel), session_(session), ordinal_(ordinal) {}
+      : kernel_(&kernel), session_(session), ordinal_(ordinal) {}
   Status Upload();
+  Status PlaceWorkspace();
   StatusOr<char*> Place(const reference::GuardedMemory& memory);
 
-  const Kernel& kernel_;
+  const Kernel* kernel_;
   DeviceSession& session_;
   const int ordinal_;
   reference::GeneratedInputs inputs_;
@@ -56,6 +62,10 @@ class Trial {
   void* workspace_device_ = nullptr;
   double traffic_ = 0;
 };
+
+// Whether inputs made for one of these programs are inputs of the other: equal operands, scalars
+// and init clauses.
+bool SameOperands(const Module& a, const Module& b);
 
 // Dynamic strides of contiguous tensors with these dims, in signature order.
 StatusOr<std::vector<int64_t>> ContiguousStrides(const Kernel& kernel, const HostArgs& args);

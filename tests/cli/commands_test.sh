@@ -40,7 +40,7 @@ printf '  launch n in N {\n\tcopy Z[n] -> Y[n]\n  }\n}\n' >>bad.tl
 expect 0 'Exit code' --help
 expect 0 '^tl [0-9]+\.' --version
 for command in devices families compile check bench cache 'cache stats' 'cache ls' 'cache verify' \
-  'cache export' 'cache import' warm query layout; do
+  'cache export' 'cache import' warm query tune layout; do
   expect 0 'Examples:' $command --help
 done
 
@@ -189,6 +189,19 @@ if "$TL" devices | grep -q ' cpu '; then
   expect 0 'GB/s.*TFLOP/s' bench gemm --backend cpu -p M=64 -p N=64 --dim K=64 --flops '2*M*N*K'
   expect 2 'product of numbers and dims' bench gemm --backend cpu --dim M=64 --flops 'M+N'
   expect 0 '"median_us"' bench good.tl --backend cpu --dim N=1000 --json
+  # Tuning, and who takes what it found.
+  softmax=(softmax -p t=f32 -p N=64)
+  expect 0 '^chosen by      default$' query "${softmax[@]}" --target cpu
+  expect 0 '^  6 combinations: 0 refused, 6 built, ' tune "${softmax[@]}" --dim M=8 --backend cpu --budget 20
+  expect 0 '^  recorded' tune "${softmax[@]}" --dim M=8 --target cpu --budget 20
+  expect 0 '"recorded": false' tune "${softmax[@]}" -p bm=1 -p bn=64,512 --dim M=8 --target cpu --json
+  expect 0 '^chosen by      record: .* us for M=8 N=64 on .*, untuned' query "${softmax[@]}" --target cpu
+  expect 0 '"configuration_from": "nearest record"' query softmax -p t=f32 -p N=100 --target cpu --json
+  expect 0 '"configuration_from": "record"' compile "${softmax[@]}" --target cpu --emit report
+  expect 0 '^chosen by      caller$' query "${softmax[@]}" -p bm=8 --target cpu
+  expect 2 'budget' tune softmax --budget 0
+  expect 3 "no parameter 'bq'; did you mean" tune softmax -p bq=1,2 --backend cpu
+  expect 3 "where bm . bn <= 8192' does not hold" tune softmax -p bm=16 -p bn=4096,8192 --backend cpu
   # The first process compiles, the second takes the kernel from the store.
   expect 0 '"compiles": 1' compile vector_add -p t=f16 --target cpu --stats
   expect 0 '"hits": 1' compile vector_add -p t=f16 --target cpu --stats

@@ -1,0 +1,245 @@
+#include "service/tune.h"
+
+#include <algorithm>
+#include <memory>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "service/generate.h"
+#include "service/remote_runner.h"
+#include "service/runner.h"
+#include "service/tune_report.h"
+#include "service/tune_space.h"
+
+namespace tl {
+namespace {
+
+// Of a candidate, unless the caller says otherwise: so many times the default's launch, and never
+// less than what a busy machine may need.
+constexpr double kTimesDefault = 20;
+constexpr double kLeastSeconds = 2;
+// Besides, for validating one: the reference and its inputs.
+constexpr double kReferenceSeconds = 60;
+
+// The library's side of the search.
+class ServiceLab : public Lab {
+ public:
+  ServiceLab(Context& context, const TuneOptions& options, const RequestedSpace& space,
+             const Device& device, const TrialArguments& arguments)
+      : context_(context),
+        options_(options),
+        space_(space),
+        candidates_(space.combinations.size()) {
+    if (options.in_process) {
+      const int threads = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+      local_.emplace(device, arguments, threads);
+    } else {
+      remote_.emplace(RemoteRunner::Options{options.worker, context.library_dir(),
+                                            options.compile.device, DeviceIdentity(device.info),
+                                            context.cpu_threads(), arguments,
+                                            [this] { return cancelled(); }});
+    }
+  }
+
+  Status Admit(size_t i) override {
+    TL_ASSIGN_OR_RETURN(candidates_[i].prepared, Prepare(i));
+    const Context::Prepared& prepared = candidates_[i].prepared;
+    return LowerFor(*prepared.module, prepared.destination.target, options_.compile.shared_budget)
+        .status();
+  }
+
+  Status Build(size_t i) override {
+    Built& candidate = candidates_[i];
+    // Not loaded here: what is wrong with it is the worker's trouble.
+    candidate.prepared.destination.ordinal = -1;
+    TL_ASSIGN_OR_RETURN(
+        std::shared_ptr<Program> program,
+        context_.FindOrBuild(candidate.prepared.module, candidate.prepared.destination,
+                             options_.compile, /*keep=*/false));
+    TL_ASSIGN_OR_RETURN(candidate.kernel,
+                        Kernel::Create(candidate.prepared.module, std::move(program)));
+    return absl::OkStatus();
+  }
+
+  StatusOr<Measured> Time(size_t i, const Effort& effort) override {
+    if (local_) {
+      TL_RETURN_IF_ERROR(local_->Prepare(candidates_[i].kernel));
+      return local_->Time(effort);
+    }
+    const absl::Duration limit = Limit(i) + absl::Nanoseconds(effort.round_ns);
+    return remote_->Time(i, *candidates_[i].kernel, effort, limit);
+  }
+
+  StatusOr<Measured> Validate(size_t i, uint64_t seed) override {
+    if (local_) {
+      TL_RETURN_IF_ERROR(local_->Prepare(candidates_[i].kernel));
+      return local_->Validate(seed);
+    }
+    const absl::Duration limit = Limit(i) + absl::Seconds(kReferenceSeconds);
+    return remote_->Validate(i, *candidates_[i].kernel, seed, limit);
+  }
+
+  double Seconds() override { return absl::ToDoubleSeconds(absl::Now() - start_); }
+  bool cancelled() override { return stopped_ || (options_.cancelled && options_.cancelled()); }
+
+  void Report(const Progress& progress) override {
+    if (progress.ns > 0) {
+      if (progress.candidate == 0) default_ns_ = progress.ns;
+      if (best_ns_ == 0 || progress.ns < best_ns_) best_ns_ = progress.ns;
+    }
+    if (!options_.progress) return;
+    const Configuration configuration = space_.configuration(progress.candidate);
+    const bool go_on = options_.progress(
+        {&configuration, progress, space_.combinations.size(), best_ns_, default_ns_, Seconds()});
+    stopped_ = stopped_ || !go_on;
+  }
+
+  // The winner on the device, in this process.
+  StatusOr<std::shared_ptr<Kernel>> Ready(size_t i, Choice choice) {
+    TL_ASSIGN_OR_RETURN(const Context::Prepared prepared, Prepare(i));
+    TL_ASSIGN_OR_RETURN(std::shared_ptr<Program> program,
+                        context_.FindOrBuild(prepared.module, prepared.destination,
+                                             options_.compile, /*keep=*/true));
+    return Kernel::Create(prepared.module, std::move(program), std::move(choice));
+  }
+
+ private:
+  struct Built {
+    Context::Prepared prepared;
+    std::shared_ptr<Kernel> kernel;
+  };
+
+  StatusOr<Context::Prepared> Prepare(size_t i) const {
+    const Configuration configuration = space_.configuration(i);
+    CompileRequest request = options_.compile;
+    std::erase_if(request.params, [&](const auto& param) {
+      return std::any_of(configuration.begin(), configuration.end(),
+                         [&](const auto& tuned) { return tuned.first == param.first; });
+    });
+    for (const auto& [name, value] : configuration) request.params.emplace_back(name, value);
+    return context_.Prepare(request);
+  }
+
+  absl::Duration Limit(size_t i) const {
+    const double own = options_.candidate_seconds;
+    // With nothing to compare it with, the default may take as long as the caller would wait.
+    if (i == 0) return absl::Seconds(std::max({own, options_.max_seconds, kLeastSeconds}));
+    if (own > 0) return absl::Seconds(own);
+    return absl::Seconds(std::max(kLeastSeconds, kTimesDefault * default_ns_ / 1e9));
+  }
+
+  Context& context_;
+  const TuneOptions& options_;
+  const RequestedSpace& space_;
+  const absl::Time start_ = absl::Now();
+  std::vector<Built> candidates_;
+  std::optional<Runner> local_;
+  std::optional<RemoteRunner> remote_;
+  double best_ns_ = 0, default_ns_ = 0;
+  std::atomic<bool> stopped_{false};
+};
+
+Status CheckBudget(const TuneOptions& options) {
+  // Not a number is neither.
+  if (!(options.max_seconds > 0)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("max_seconds is ", options.max_seconds,
+                     "; it is the seconds that tuning may take, and more than 0"));
+  }
+  if (!(options.candidate_seconds >= 0)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("candidate_seconds is ", options.candidate_seconds,
+                     "; it is the seconds that one candidate may take, or 0"));
+  }
+  return absl::OkStatus();
+}
+
+// The device's own target under any of its names.
+Status CheckTarget(const Context& context, const CompileRequest& request, const Device& device) {
+  if (request.target.empty()) return absl::OkStatus();
+  TL_ASSIGN_OR_RETURN(const Target target, context.FindTarget(request.target));
+  if (target.identity == device.info.target.identity) return absl::OkStatus();
+  return MakeError(
+      absl::StatusCode::kFailedPrecondition,
+      absl::StrCat("tuning measures on a device, and device ", request.device, " (",
+                   device.info.name, ") is ", device.info.target.name, ", not ", request.target),
+      {.reason = Reason::kNoDevice, .span = {}, .log = {}});
+}
+
+TunedRecord Summarize(const RequestedSpace& space, const Outcome& outcome) {
+  TunedRecord tuned;
+  tuned.configuration = space.configuration(outcome.winner);
+  tuned.time = SpreadOf(outcome.winner_times);
+  if (!outcome.default_times.empty()) {
+    tuned.default_configuration = space.configuration(0);
+    tuned.default_time = SpreadOf(outcome.default_times);
+  }
+  if (outcome.runner_up) {
+    tuned.runner_up = space.configuration(*outcome.runner_up);
+    tuned.runner_up_time = SpreadOf(outcome.runner_up_times);
+  }
+  tuned.candidates = static_cast<int64_t>(outcome.measured);
+  tuned.library = LibraryVersion();
+  return tuned;
+}
+
+// The dims with the values that they were timed with.
+std::vector<TunedDim> DimsWith(std::vector<TunedDim> dims, const TrialArguments& arguments) {
+  size_t next = 0;
+  for (TunedDim& dim : dims) {
+    if (dim.dynamic) dim.value = arguments.dims[next++];
+  }
+  return dims;
+}
+
+}  // namespace
+
+Status Tune(Context& context, const TuneOptions& options, TuneResult& result) {
+  TL_RETURN_IF_ERROR(context.CheckProcess());
+  if (context.sealed())
+    return absl::FailedPreconditionError("this context is sealed, and tuning compiles");
+  TL_RETURN_IF_ERROR(CheckBudget(options));
+  TL_ASSIGN_OR_RETURN(const Device* device, context.FindDevice(options.compile.device));
+  TL_RETURN_IF_ERROR(CheckTarget(context, options.compile, *device));
+  TuneOptions on_device = options;
+  on_device.compile.target = {};
+  TL_ASSIGN_OR_RETURN(const syntax::Program program, context.Parse(on_device.compile));
+  TL_ASSIGN_OR_RETURN(const RequestedSpace space,
+                      SpaceOf(program, on_device.compile, device->info.target));
+  result.space = space.combinations.size();
+  BindOptions first{.target_class = device->info.target.tune_class()};
+  for (const auto& [name, value] : on_device.compile.params) {
+    if (std::find(space.names.begin(), space.names.end(), name) == space.names.end())
+      first.values.emplace_back(std::string(name), std::string(value));
+  }
+  for (const auto& value : space.configuration(0)) first.values.push_back(value);
+  TL_ASSIGN_OR_RETURN(const Module bound, Bind(program, first));
+  TL_ASSIGN_OR_RETURN(const TrialArguments arguments, options.arguments(bound));
+
+  ServiceLab lab(context, on_device, space, *device, arguments);
+  TL_ASSIGN_OR_RETURN(result.outcome, Search(space.combinations, lab,
+                                             {options.max_seconds, options.max_candidates,
+                                              options.jobs, options.seed}));
+  result.tuned = Summarize(space, result.outcome);
+  result.tuned.dims = DimsWith(DimsOf(program, bound), arguments);
+  result.tuned.device = device->info.name;
+  result.tuned.device_identity = DeviceIdentity(device->info);
+  // It will be taken for the best of all, and for no worse than the default.
+  if (space.has_default && (result.outcome.measured > 1 || result.space == 1)) {
+    const std::string scope = RecordScope(program, bound, *device->backend, device->info.target,
+                                          options.compile.shared_budget);
+    result.recorded = context.PutRecord(ToRecord(scope, result.tuned)).ok();
+  }
+  TL_ASSIGN_OR_RETURN(
+      result.kernel,
+      lab.Ready(result.outcome.winner,
+                {Choice::From::kRecord, std::make_shared<const TunedRecord>(result.tuned)}));
+  result.seconds = lab.Seconds();
+  result.report = TuneReport(program.name.text, space, result);
+  return absl::OkStatus();
+}
+
+}  // namespace tl

@@ -1,0 +1,35 @@
+// The combinations that a request for tuning spans.
+#ifndef TILEJIT_SERVICE_TUNE_SPACE_H_
+#define TILEJIT_SERVICE_TUNE_SPACE_H_
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/target.h"
+#include "ir/bind.h"
+#include "service/record.h"
+#include "service/request.h"
+#include "tuner/order.h"
+
+namespace tl {
+
+struct RequestedSpace {
+  std::vector<std::string> names;  // of the tune parameters
+  Combinations combinations;       // the default first
+  bool complete = true;            // false: only the first so many combinations
+  // Whether the first is what the program is compiled to untuned, so that the search can say that
+  // its winner is no slower. A space that was narrowed may not have that one.
+  bool has_default = false;
+
+  Configuration configuration(size_t candidate) const;
+};
+
+// Fails where a parameter is unknown or its values contradict the program's conditions.
+StatusOr<RequestedSpace> SpaceOf(const syntax::Program& program, const CompileRequest& request,
+                                 const Target& target);
+
+}  // namespace tl
+
+#endif  // TILEJIT_SERVICE_TUNE_SPACE_H_

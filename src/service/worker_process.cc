@@ -1,0 +1,152 @@
+#include "service/worker_process.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/time/clock.h"
+#include "service/generate.h"
+
+extern char** environ;
+
+namespace tl {
+namespace {
+
+// Its context opens drivers, which takes seconds on some machines.
+constexpr absl::Duration kStartLimit = absl::Seconds(60);
+// A process whose socket is closed is about to end.
+constexpr absl::Duration kEndLimit = absl::Seconds(2);
+
+StatusOr<std::string> FindProgram(const std::string& program, const std::string& library_dir) {
+  std::vector<std::string> places = {program};
+  if (program.empty()) {
+    places = {absl::StrCat(library_dir, "/tl-worker"),
+              absl::StrCat(library_dir, "/../bin/tl-worker"),
+              absl::StrCat(library_dir, "/../libexec/tilejit/tl-worker")};
+  }
+  for (const std::string& place : places) {
+    if (access(place.c_str(), X_OK) == 0) return place;
+  }
+  return MakeError(
+      absl::StatusCode::kNotFound,
+      absl::StrCat("the helper program tl-worker, in which candidates run, is not at ",
+                   absl::StrJoin(places, ", "), "; install it there, or tune in this process"),
+      {.reason = Reason::kMissingLibrary, .span = {}, .log = {}});
+}
+
+Status OsError(std::string_view what, int code) {
+  return MakeError(absl::StatusCode::kUnavailable, absl::StrCat(what, ": ", strerror(code)),
+                   {.domain = Domain::kOs, .native_code = code, .span = {}, .log = {}});
+}
+
+// What a child gets: the socket as its standard input, nothing else of ours, ordinary signals.
+class SpawnSettings {
+ public:
+  explicit SpawnSettings(int socket) {
+    posix_spawn_file_actions_init(&actions_);
+    posix_spawn_file_actions_adddup2(&actions_, socket, 0);
+    posix_spawn_file_actions_addopen(&actions_, 1, "/dev/null", O_WRONLY, 0);
+    posix_spawn_file_actions_addopen(&actions_, 2, "/dev/null", O_WRONLY, 0);
+    posix_spawn_file_actions_addclosefrom_np(&actions_, 3);
+    posix_spawnattr_init(&attributes_);
+    sigset_t signals;
+    sigemptyset(&signals);
+    posix_spawnattr_setsigmask(&attributes_, &signals);
+    sigfillset(&signals);
+    posix_spawnattr_setsigdefault(&attributes_, &signals);
+    posix_spawnattr_setflags(&attributes_, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+  }
+  ~SpawnSettings() {
+    posix_spawn_file_actions_destroy(&actions_);
+    posix_spawnattr_destroy(&attributes_);
+  }
+  SpawnSettings(const SpawnSettings&) = delete;
+  SpawnSettings& operator=(const SpawnSettings&) = delete;
+
+  int Spawn(const std::string& path, pid_t* pid) {
+    std::string name = "tl-worker";
+    char* argv[] = {name.data(), nullptr};
+    return posix_spawn(pid, path.c_str(), &actions_, &attributes_, argv, environ);
+  }
+
+ private:
+  posix_spawn_file_actions_t actions_;
+  posix_spawnattr_t attributes_;
+};
+
+}  // namespace
+
+std::string WorkerVersion() { return std::string(PassesHash()); }
+
+StatusOr<std::unique_ptr<WorkerProcess>> WorkerProcess::Start(const std::string& program,
+                                                              const std::string& library_dir) {
+  TL_ASSIGN_OR_RETURN(const std::string path, FindProgram(program, library_dir));
+  int ends[2];
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
+    return OsError("no socket for the worker process", errno);
+  pid_t pid = -1;
+  const int error = SpawnSettings(ends[1]).Spawn(path, &pid);
+  close(ends[1]);
+  if (error != 0) {
+    close(ends[0]);
+    return OsError(absl::StrCat("cannot start ", path), error);
+  }
+  std::unique_ptr<WorkerProcess> worker(new WorkerProcess(pid, ends[0]));
+  TL_ASSIGN_OR_RETURN(const Message hello, worker->Answer(kStartLimit, [] { return false; }));
+  if (hello.head.value("version", "") == WorkerVersion()) return worker;
+  return absl::FailedPreconditionError(
+      absl::StrCat(path, " belongs to another version of the library"));
+}
+
+WorkerProcess::~WorkerProcess() {
+  close(fd_);
+  if (pid_ < 0) return;
+  kill(pid_, SIGKILL);
+  while (waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
+  }
+}
+
+StatusOr<Message> WorkerProcess::Call(const Message& request, absl::Duration limit,
+                                      absl::FunctionRef<bool()> cancelled) {
+  const Status sent = SendMessage(fd_, request);
+  if (!sent.ok()) return HowItEnded();
+  return Answer(limit, cancelled);
+}
+
+StatusOr<Message> WorkerProcess::Answer(absl::Duration limit, absl::FunctionRef<bool()> cancelled) {
+  StatusOr<Message> answer = ReceiveMessage(fd_, limit, cancelled);
+  if (absl::IsAborted(answer.status())) return HowItEnded();
+  if (!absl::IsDeadlineExceeded(answer.status())) return answer;
+  return absl::DeadlineExceededError(
+      absl::StrCat("it did not end within ", absl::FormatDuration(limit)));
+}
+
+Status WorkerProcess::HowItEnded() {
+  const absl::Time end = absl::Now() + kEndLimit;
+  int status = 0;
+  pid_t ended = 0;
+  while ((ended = waitpid(pid_, &status, WNOHANG)) == 0 && absl::Now() < end)
+    absl::SleepFor(absl::Milliseconds(5));
+  if (ended == 0) return absl::AbortedError("the worker process closed its socket");
+  pid_ = -1;
+  // Somebody else in this program may have waited for it.
+  if (ended < 0) return absl::AbortedError("the worker process ended");
+  if (WIFSIGNALED(status)) {
+    const char* name = sigdescr_np(WTERMSIG(status));
+    return absl::AbortedError(absl::StrCat("the worker process died of signal ", WTERMSIG(status),
+                                           " (", name ? name : "unknown", ")"));
+  }
+  return absl::AbortedError(
+      absl::StrCat("the worker process ended with code ", WEXITSTATUS(status)));
+}
+
+}  // namespace tl

@@ -1,0 +1,44 @@
+// The helper program beside the library, as the process that started it sees it.
+#ifndef TILEJIT_SERVICE_WORKER_PROCESS_H_
+#define TILEJIT_SERVICE_WORKER_PROCESS_H_
+
+#include <sys/types.h>
+
+#include <memory>
+#include <string>
+
+#include "service/message.h"
+
+namespace tl {
+
+// What parent and worker compare at the start: both must be of the same build of the library.
+std::string WorkerVersion();
+
+class WorkerProcess {
+ public:
+  // `program`: its path; empty: tl-worker, looked for beside the library. NOT_FOUND lists the
+  // places tried; FAILED_PRECONDITION: it belongs to another version of the library.
+  static StatusOr<std::unique_ptr<WorkerProcess>> Start(const std::string& program,
+                                                        const std::string& library_dir);
+  // Ends it, whatever it is doing.
+  ~WorkerProcess();
+  WorkerProcess(const WorkerProcess&) = delete;
+  WorkerProcess& operator=(const WorkerProcess&) = delete;
+
+  // Its answer. After any failure the process is of no more use: ABORTED says how it ended,
+  // DEADLINE_EXCEEDED that it did not answer within `limit`, CANCELLED that the caller gave up.
+  StatusOr<Message> Call(const Message& request, absl::Duration limit,
+                         absl::FunctionRef<bool()> cancelled);
+
+ private:
+  WorkerProcess(pid_t pid, int fd) : pid_(pid), fd_(fd) {}
+  StatusOr<Message> Answer(absl::Duration limit, absl::FunctionRef<bool()> cancelled);
+  Status HowItEnded();
+
+  pid_t pid_;  // -1 once it has ended and was waited for
+  const int fd_;
+};
+
+}  // namespace tl
+
+#endif  // TILEJIT_SERVICE_WORKER_PROCESS_H_
