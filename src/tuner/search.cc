@@ -151,16 +151,17 @@ class Searcher {
 
   // ---- halve
 
-  // Those still in the race without the default, which is always in it, the fastest first.
-  std::vector<size_t> Racing() {
-    std::vector<size_t> racing;
+  // Those of that fate without the default, which is always in the race; the fastest first.
+  std::vector<size_t> Sorted(Fate fate) {
+    std::vector<size_t> sorted;
     for (size_t i = 1; i < combinations_.size(); ++i) {
-      if (at(i).fate == Fate::kMeasured) racing.push_back(i);
+      if (at(i).fate == fate) sorted.push_back(i);
     }
-    std::sort(racing.begin(), racing.end(),
+    std::sort(sorted.begin(), sorted.end(),
               [&](size_t a, size_t b) { return std::pair(at(a).ns, a) < std::pair(at(b).ns, b); });
-    return racing;
+    return sorted;
   }
+  std::vector<size_t> Racing() { return Sorted(Fate::kMeasured); }
 
   Status Halve() {
     double round_ns = options_.round_ns;
@@ -182,19 +183,25 @@ class Searcher {
 
   // The default and the fastest others that are right.
   StatusOr<std::vector<size_t>> Validate() {
-    std::vector<size_t> finalists;
+    std::vector<size_t> finalists, others = Racing();
+    const size_t wanted = std::min(kFinalists, others.size());
+    // In place of those that are wrong: what was stopped may have been slow beside one of them
+    // only.
+    for (size_t i : Sorted(Fate::kStopped)) others.push_back(i);
     if (at(kDefault).fate == Fate::kMeasured) {
       TL_RETURN_IF_ERROR(ValidateOne(kDefault));
       if (at(kDefault).validated) finalists.push_back(kDefault);
     }
-    const size_t most = finalists.size() + kFinalists;
-    for (size_t i : Racing()) {
+    const size_t most = finalists.size() + wanted;
+    for (size_t i : others) {
       const bool hopeless = at(kDefault).validated && at(i).ns > kFinalistSlack * at(kDefault).ns;
       if (hopeless || finalists.size() >= most) break;
       // Somebody has to win, and be right, whatever the clock says.
       if (!finalists.empty() && Past(kValidateShare)) break;
       TL_RETURN_IF_ERROR(ValidateOne(i));
-      if (at(i).validated) finalists.push_back(i);
+      if (!at(i).validated) continue;
+      at(i).fate = Fate::kMeasured;
+      finalists.push_back(i);
     }
     return finalists;
   }

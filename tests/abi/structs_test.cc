@@ -200,8 +200,12 @@ TEST(Structs, NullEverywhere) {
   EXPECT_EQ(tl_kernel_scalar_name(nullptr, 0), nullptr);
   EXPECT_EQ(tl_family_source(nullptr), nullptr);
   EXPECT_EQ(tl_family_source("no such family"), nullptr);
-  // What is experimental says so, NULL or not.
-  EXPECT_EQ(tl_tune(nullptr, nullptr, nullptr), TL_UNIMPLEMENTED);
+  // What is experimental, too.
+  const tl_tune_options tune = Sized<tl_tune_options>();
+  EXPECT_EQ(tl_tune(nullptr, &tune, &out, nullptr), TL_INVALID_ARGUMENT);
+  EXPECT_EQ(tl_tune(context, nullptr, &out, nullptr), TL_INVALID_ARGUMENT);
+  EXPECT_EQ(tl_tune(context, &tune, nullptr, nullptr), TL_INVALID_ARGUMENT);
+  EXPECT_EQ(tl_tune(context, &tune, &out, nullptr), TL_INVALID_ARGUMENT);  // no program
   const tl_warm_options warm = Sized<tl_warm_options>();
   EXPECT_EQ(tl_warm(nullptr, &warm, nullptr), TL_INVALID_ARGUMENT);
   EXPECT_EQ(tl_warm(context, nullptr, nullptr), TL_INVALID_ARGUMENT);

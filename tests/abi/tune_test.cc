@@ -93,8 +93,8 @@ constexpr char kPlanted[] = R"(tl 1.0
 kernel planted(N: dim) {
   in X: tensor<f32>[N]
   out Y: tensor<f32>[N]
-  tune mode in {0, 1, 2, 3}, work in {4000, 8}
-  where mode == 0 or work == 8
+  tune mode in {0, 1, 2, 3}, work in {8000, 400}
+  where mode == 0 or work == 400
   launch n in ceildiv(N, 64) {
     x, stale = alloc_fragment<f32>[64]
     copy X[n*64] -> x
@@ -121,7 +121,7 @@ TEST(Tune, CandidatesThatFaultSpinOrAreWrongCostOnlyThemselves) {
   request.tune.candidate_seconds = 0.5;
   const Tuned tuned = Tune(context.get(), request);
   ASSERT_EQ(tuned.status, TL_OK) << families::LastError();
-  EXPECT_EQ(tuned.configuration, "mode=0 work=8") << tuned.report;
+  EXPECT_EQ(tuned.configuration, "mode=0 work=400") << tuned.report;
   EXPECT_LT(tuned.result.median_ns, tuned.result.default_ns);
   EXPECT_EQ(tuned.result.space, 5u);
   EXPECT_EQ(tuned.result.built, 5u);
@@ -394,7 +394,7 @@ TEST(Tune, CancelledByAnotherThread) {
   const TempDir dir;
   const border::Context context = ContextOn(dir / "cache");
   SKIP_WITHOUT_CPU(context.get());
-  Request request(context.get(), kPlanted, {{"mode", "2"}, {"work", "8"}}, {64});
+  Request request(context.get(), kPlanted, {{"mode", "2"}, {"work", "400"}}, {64});
   std::atomic<int32_t> flag{0};
   request.tune.cancel = reinterpret_cast<const int32_t*>(&flag);
   std::thread other([&] {

@@ -1,6 +1,7 @@
 // What programs mean once they are bound, as printed text.
 #include <regex>
 
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "tests/unit/bind_testing.h"
@@ -263,7 +264,7 @@ TEST(Bind, TuneSpace) {
        {.values = {{"x", "2"}, {"y", "on"}}},
        "'where x != 2' does not hold for the values given"},
       {two, {.choices = {{"z", {"1"}}}}, "'k' has no parameter 'z'"},
-      {two, {.choices = {{"x", {"t"}}}}, "must be ints or bools"},
+      {two, {.choices = {{"x", {"1.5"}}}}, "must be ints or bools"},
   };
   for (const auto& row : rows) {
     const std::string got = SpaceText(row.clauses, row.options);

@@ -188,6 +188,15 @@ TEST(Tuner, NobodyWinsUnvalidated) {
   EXPECT_EQ(found->winner, 0u);
 }
 
+TEST(Tuner, WhatWasSlowOnlyBesideAWrongOneMayStillWin) {
+  FakeLab lab;
+  lab.ns = {{1, 1}, {5, 50}, {7, 60}};
+  lab.wrong[1] = absl::DataLossError("off");
+  const StatusOr<Outcome> found = Search(Square(3), lab, kPlenty);
+  ASSERT_TRUE(found.ok()) << found.status();
+  EXPECT_EQ(found->winner, 5u);
+}
+
 TEST(Tuner, ADefaultThatDoesNotRunIsReplaced) {
   const struct {
     const char* what;
