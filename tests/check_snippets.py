@@ -45,6 +45,8 @@ def main():
     for page in sys.argv[2:]:
         for number, info, lines in blocks((root / page).read_text()):
             where = f"{page}:{number}"
+            if info == ["console"]:  # what is typed and printed at a prompt
+                continue
             if len(info) != 2:
                 errors.append(f"{where}: name the file that the block is from")
                 continue
