@@ -1,5 +1,5 @@
-// Deleting any one wait, commit, barrier or bounds guard from a generated kernel must be noticed by
-// the emulator, save those proven redundant, which are listed here with the reason.
+// Deleting any one wait, commit, fence, barrier or bounds guard from a generated kernel must be
+// noticed by the emulator, save those proven redundant, which are listed here with the reason.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -73,7 +73,8 @@ std::vector<Mutant> MutantsOf(const std::string& source) {
     const bool waits = std::regex_search(
         lines[i],
         std::regex(
-            "tl_async_wait<|tl_async_commit\\(|__syncthreads\\(|tl_group_barrier|tl_mbarrier_"));
+            "tl_async_wait<|tl_async_commit\\(|__syncthreads\\(|tl_group_barrier|tl_mbarrier_|"
+            "tl_wgmma_|tl_proxy_fence\\(|tl_bulk_(commit|wait)"));
     const std::string mutated = waits ? ";" : WithoutGuard(lines[i]);
     if (mutated != lines[i]) mutants.push_back({static_cast<int>(i), lines[i], mutated});
   }
@@ -221,6 +222,19 @@ TEST(Mutation, GemmsOfOtherTypes) {
 
 TEST(Mutation, GemmInSharedMemory) {
   ExpectAllNoticed(Gemm("f16", 2), testing::TargetFor("sm_80", false));
+}
+
+// Warpgroups multiply.
+TEST(Mutation, GemmsOfWarpgroups) {
+  for (int stages = 1; stages <= 3; ++stages) {
+    CudaCase c = Gemm("f16", stages);
+    c.values = {
+        {"t", "f16"}, {"bm", "64"}, {"bn", "64"}, {"bk", "64"}, {"stages", absl::StrCat(stages)}};
+    c.dims = {{72, 72, 200}, {64, 72, 64}};
+    ExpectAllNoticed(c, testing::TargetFor("sm_90a", true),
+                     {{"tl_proxy_fence", "TL_LOCAL(tl_f16, l1",
+                       "after the loop no product reads what the loop's copies wrote"}});
+  }
 }
 
 TEST(Mutation, Softmax) {
