@@ -10,7 +10,9 @@
 #include <vector>
 
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "tests/emulate/emulate_testing.h"
 
@@ -250,41 +252,55 @@ TEST(Mutation, Softmax) {
         "columns, which the pass that places barriers does not see"}});
 }
 
-// Two products with a softmax between.
-TEST(Mutation, Fused) {
-  const CudaCase c = {"fused",
-                      R"(tl 1.0
+// Two products with a softmax between, tiles of `rows` by `columns` and as deep as `depth`.
+CudaCase Fused(int rows, int columns, int depth, int threads) {
+  const auto text = [](int n) { return absl::StrCat(n); };
+  return {
+      absl::StrCat("fused_", rows),
+      absl::StrReplaceAll(
+          R"(tl 1.0
 kernel fused(M: dim, N: dim) {
-  in Q: tensor<f16>[M, 32], K: tensor<f16>[N, 32], V: tensor<f16>[N, 32]
-  out O: tensor<f32>[M, 32]
-  launch m in ceildiv(M, 16) threads=64 {
-    q = alloc_shared<f16>[16, 32]  k = alloc_shared<f16>[32, 32]  v = alloc_shared<f16>[32, 32]
-    s = alloc_fragment<f32>[16, 32]  p = alloc_fragment<f16>[16, 32]
-    o = alloc_fragment<f32>[16, 32]  mx = alloc_fragment<f32>[16]  l = alloc_fragment<f32>[16]
-    copy Q[m*16, 0] -> q
+  in Q: tensor<f16>[M, $d], K: tensor<f16>[N, $d], V: tensor<f16>[N, $d]
+  out O: tensor<f32>[M, $d]
+  launch m in ceildiv(M, $r) threads=$t {
+    q = alloc_shared<f16>[$r, $d]  k = alloc_shared<f16>[$c, $d]  v = alloc_shared<f16>[$c, $d]
+    s = alloc_fragment<f32>[$r, $c]  p = alloc_fragment<f16>[$r, $c]
+    o = alloc_fragment<f32>[$r, $d]  mx = alloc_fragment<f32>[$r]  l = alloc_fragment<f32>[$r]
+    copy Q[m*$r, 0] -> q
     clear o  fill l, 0  fill mx, 0
-    pipelined j in ceildiv(N, 32) stages=2 {
-      copy K[j*32, 0] -> k
-      copy V[j*32, 0] -> v
+    pipelined j in ceildiv(N, $c) stages=2 {
+      copy K[j*$c, 0] -> k
+      copy V[j*$c, 0] -> v
       gemm q, k -> s transpose_b clear
       reduce_max s -> mx dim=1
-      parallel r, x in [16, 32] { s[r, x] = if j*32 + x < N then exp(s[r, x] * 0.1) else 0 }
+      parallel r, x in [$r, $c] { s[r, x] = if j*$c + x < N then exp(s[r, x] * 0.1) else 0 }
       reduce_sum s -> l dim=1
       copy s -> p
       gemm p, v -> o
     }
-    parallel r, x in [16, 32] { o[r, x] = o[r, x] / (l[r] + abs(mx[r]) + 1) }
-    copy o -> O[m*16, 0]
+    parallel r, x in [$r, $d] { o[r, x] = o[r, x] / (l[r] + abs(mx[r]) + 1) }
+    copy o -> O[m*$r, 0]
   }
 })",
-                      {},
-                      {{20, 100}, {20, 20}},
-                      {}};
-  ExpectAllNoticed(c, testing::TargetFor("sm_80", true),
+          {{"$r", text(rows)}, {"$c", text(columns)}, {"$d", text(depth)}, {"$t", text(threads)}}),
+      {},
+      {{rows + 4, 3 * columns + 4}, {rows + 4, columns - 12}},
+      {}};
+}
+
+TEST(Mutation, Fused) {
+  ExpectAllNoticed(Fused(16, 32, 32, 64), testing::TargetFor("sm_80", true),
                    {{"__syncthreads", "&s6[",
                      "o goes through memory of k's, last read before barriers of the loop's last "
                      "iteration; a loop "
                      "of no iterations reads none of it. The pass looks at loops from outside."}});
+}
+
+// The second product takes its left factor from registers.
+TEST(Mutation, FusedByWarpgroups) {
+  ExpectAllNoticed(Fused(64, 64, 64, 128), testing::TargetFor("sm_90a", true),
+                   {{"tl_proxy_fence", "tl_move<8>(&s3[",
+                     "after the loop no product reads what the loop's copies wrote"}});
 }
 
 // Two groups with bodies of their own: one passes tiles and sums to the other.
