@@ -99,7 +99,7 @@ def compile(func, out_idx=None, target="auto", context=None):
         raise Error(f"compile takes a T.prim_func, not a {type(func).__name__}")
     outputs = [] if out_idx is None else [out_idx] if isinstance(out_idx, int) else list(out_idx)
     count = len(func.program.operands)
-    if not all(-count <= i < count for i in outputs):
+    if not all(isinstance(i, int) and -count <= i < count for i in outputs):
         raise Error(f"out_idx={out_idx}: {func.program.name} has {count} operands")
     return JitKernel(func.program, outputs, target, context)
 

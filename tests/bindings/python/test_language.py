@@ -1,6 +1,8 @@
 """Programs in TileLang's style against NumPy in float64, on the CPU where it is, else on the interpreter."""
 
 import unittest
+from types import SimpleNamespace
+from unittest import mock
 
 import numpy as np
 
@@ -205,6 +207,35 @@ class RowsTest(unittest.TestCase):
         q, r = compiled(divide, [1, 2])(x)
         np.testing.assert_array_equal(q, x // -3)
         np.testing.assert_array_equal(r, x % 5 + x)
+
+    def test_loops_begin_where_they_say_and_numbers_are_as_written(self):
+        @T.prim_func
+        def loops(X: T.Tensor((16,), "float32"), Y: T.Tensor((4, 16), "float32")):
+            with T.Kernel(4) as b:
+                x = T.alloc_fragment((16,), "float32")
+                T.copy(X[0], x)
+                for k in range(1, 3):
+                    for i in T.Parallel(16):
+                        x[i] += k * 1e-05
+                for k in T.serial(b + 1, 2 * b + 2):
+                    for i in T.Parallel(16):
+                        x[i] = x[i] * 2 - (1 - k) * (3 - -1e+20 * 1e-20) - (k - (2 - b))
+                for k in T.unroll(2):
+                    for i in T.Parallel(16):
+                        x[i] = -(x[i] - (i - (k + 1)) // 2) ** 2.0 if k > 0 else -x[i] + k
+                T.copy(x, Y[b, 0])
+
+        x = normal(16)
+        i = np.arange(16)
+        for b, y in enumerate(compiled(loops)(x)):
+            e = x.astype(np.float64)
+            for k in range(1, 3):
+                e = e + k * 1e-05
+            for k in range(b + 1, 2 * b + 2):
+                e = e * 2 - (1 - k) * (3 - -1e+20 * 1e-20) - (k - (2 - b))
+            for k in range(2):
+                e = -(e - (i - (k + 1)) // 2) ** 2.0 if k > 0 else -e + k
+            np.testing.assert_allclose(y, e, rtol=1e-4, atol=1e-4)
 
     def test_conditions_and_scalars(self):
         @T.prim_func
@@ -433,6 +464,34 @@ class FactoryTest(unittest.TestCase):
         y = np.empty_like(x)
         self.assertIsNone(factory(4, 64, 64)(x, y))
         np.testing.assert_array_equal(factory(4, 64, 64)(x), y)
+
+    def test_results_are_of_the_arguments_library(self):
+        class Tensor:
+            """What of PyTorch's tensors is used."""
+
+            device = "somewhere"
+
+            def __init__(self, array):
+                self.array, self.shape = array, array.shape
+
+            def __dlpack__(self, stream=None):
+                return self.array.__dlpack__()
+
+            def __dlpack_device__(self):
+                return self.array.__dlpack_device__()
+
+        Tensor.__module__ = "torch"
+        made = []
+
+        def empty(shape, dtype, device):
+            made.append((shape, dtype, device))
+            return Tensor(np.empty(shape, dtype))
+
+        x = normal(5, 64)
+        with mock.patch.dict("sys.modules", torch=SimpleNamespace(empty=empty, float32=np.float32)):
+            y = compiled(softmax(5, 64, 64))(Tensor(x))
+        self.assertEqual(made, [([5, 64], np.float32, "somewhere")])
+        np.testing.assert_array_equal(y.array, compiled(softmax(5, 64, 64))(x))
 
     def test_half_precision_results_that_numpy_has_no_type_for(self):
         kernel = compiled(softmax(2, 32, 32, "bfloat16"))

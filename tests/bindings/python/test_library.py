@@ -109,6 +109,23 @@ class LibraryTest(unittest.TestCase):
         kernel(Dlpack(x), Dlpack(y), scalars=(0.5, 0))
         np.testing.assert_array_equal(y, x * 0.5)
 
+    def test_tensors_on_a_gpu_are_taken_without_waiting(self):
+        streams = []
+
+        class OnGpu(Dlpack):
+            def __dlpack__(self, stream=None):
+                streams.append(stream)
+                return super().__dlpack__()
+
+            def __dlpack_device__(self):
+                return (2, 0)
+
+        add = context().compile(family="vector_add", device="reference")
+        tensors = [OnGpu(np.ones(4, np.float32)) for _ in range(3)]
+        add(*tensors)
+        # The caller orders streams.
+        self.assertEqual(streams, [-1, -1, -1])
+
     def test_describes_itself(self):
         kernel = context().compile(source=SCALE, device="reference")
         self.assertEqual((kernel.name, kernel.target), ("scale", "reference"))

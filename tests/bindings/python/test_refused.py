@@ -188,6 +188,9 @@ FILES = [
      "annotations describe the parameters"),
     ("@tilejit.jit\ndef k(A):\n    A: int\n    with T.Kernel(1) as b:\n        pass\nk.compile()", 3, "an operand is a T.Tensor"),
     ("@tilejit.jit\ndef k(A):\n    M = T.const(5)\n    with T.Kernel(1) as b:\n        pass\nk.compile(A=1)", 3, "T.const takes the names"),
+    ("@tilejit.jit\ndef k(A):\n    a, b = 5\n    with T.Kernel(1) as b:\n        pass\nk.compile(A=1)", 3, "not iterable"),
+    ("@tilejit.jit\ndef k(A):\n    B = T.empty()\n    with T.Kernel(1) as b:\n        pass\nk.compile(A=1)", 3, "shape"),
+    ("@T.prim_func\ndef k(A: T.Tensor((4,), 'float32')):\n    with T.Kernel(2 ** 70) as b:\n        pass", 3, "more than 64 bits"),
     ("@tilejit.jit\ndef k(A):\n    for i in range(3):\n        pass\n    with T.Kernel(1) as b:\n        pass\nk.compile(A=1)", 3,
      "a kernel function holds annotations, values"),
 ]

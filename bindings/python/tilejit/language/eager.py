@@ -60,7 +60,8 @@ class Eager:
             elif isinstance(node, ast.Return):
                 self._return(header, node)
             elif header.kernel is None and isinstance(node, ast.Assign) and len(node.targets) == 1:
-                self._assign(header, evaluator, node, consts)
+                with self.source.at(node):
+                    self._assign(header, evaluator, node, consts)
             elif header.kernel is None and is_kernel(node, evaluator):
                 header.kernel = node
             else:

@@ -37,10 +37,8 @@ class Evaluator:
         method = getattr(self, "_" + type(node).__name__, None)
         if method is None:
             self.source.refuse(node, f"a kernel has no {type(node).__name__} expression; compute it before the kernel")
-        try:
+        with self.source.at(node):
             return method(node)
-        except (TypeError, ValueError, ArithmeticError, LookupError, AttributeError) as error:
-            self.source.refuse(node, str(error))
 
     def number(self, node):
         """A value that may stand in the program."""

@@ -47,7 +47,8 @@ def translate(source, node, scope, operands, name):
     item = node.items[0]
     if len(node.items) > 1:
         source.refuse(node, "T.Kernel stands alone in its with statement")
-    axes, threads = _grid(body, item)
+    with source.at(item.context_expr):
+        axes, threads = _grid(body, item)
     for statement in node.body:
         body.statement(statement)
     header = [(line, source.line_of(node)) for line in _declarations(source, node, operands, name)]

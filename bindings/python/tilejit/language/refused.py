@@ -1,6 +1,7 @@
 """Errors that point into Python source."""
 
 import ast
+import contextlib
 import functools
 import inspect
 
@@ -44,6 +45,14 @@ class Source:
 
     def line_of(self, node):
         return self.first_line + node.lineno - 1
+
+    @contextlib.contextmanager
+    def at(self, node):
+        """What Python, or a function of T, objects to in here is refused at the node."""
+        try:
+            yield
+        except (TypeError, ValueError, ArithmeticError, LookupError, AttributeError) as error:
+            self.refuse(node, str(error))
 
     def refuse(self, node, message):
         """Raises."""

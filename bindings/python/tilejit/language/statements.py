@@ -78,10 +78,8 @@ class Body:
         method = getattr(self, "_" + type(node).__name__, None)
         if method is None:
             self.source.refuse(node, f"a kernel has no {type(node).__name__} statement")
-        try:
+        with self.source.at(node):
             method(node)
-        except (TypeError, ValueError, ArithmeticError, LookupError) as error:
-            self.source.refuse(node, str(error))
 
     def _Pass(self, node):
         pass
