@@ -47,6 +47,7 @@ step gemm "$PREFIX/bin/abi_check_gemm" --gtest_filter='*/cuda'
 step rows "$PREFIX/bin/abi_check_rows" --gtest_filter='*/cuda'
 step attention "$PREFIX/bin/abi_check_attention" --gtest_filter='*/cuda'
 step example "$PREFIX/bin/example_gemm"
+step tuning "$PREFIX/bin/abi_tune_gpu"
 step quickstart "$PREFIX/examples/quickstart.sh" --prebuilt "$PREFIX"
 for table in checks families; do
   for shard in 0 1 2 3 4 5; do

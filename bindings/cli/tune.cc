@@ -63,8 +63,8 @@ void DrawBar(const tl_tune_event& e) {
 }
 
 void PrintLine(const tl_tune_event& e) {
-  std::fprintf(stderr, "%6.1f s %4" PRIu64 "/%" PRIu64 " %-12s %s %s\n", e.seconds, e.done, e.total,
-               FateText(e.fate), e.configuration,
+  std::fprintf(stderr, "%6.1f s %4" PRIu64 "/%" PRIu64 " %-12s %s %.100s\n", e.seconds, e.done,
+               e.total, FateText(e.fate), e.configuration,
                *e.reason ? e.reason : Microseconds(e.median_ns).c_str());
 }
 

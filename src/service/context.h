@@ -83,6 +83,10 @@ class Context {
   // A kernel that another process compiled, from the text of the bound program, on a device.
   StatusOr<std::shared_ptr<Kernel>> Adopt(std::string_view printed, int device,
                                           int64_t shared_budget, Artifact artifact);
+  // What was tuned for dims that are these or near.
+  std::optional<FoundRecord> FindRecord(const syntax::Program& program, const Module& bound,
+                                        const Destination& destination,
+                                        int64_t shared_budget) const;
   // Keeps a tuned configuration where the cache may be written.
   Status PutRecord(const Record& record);
 
@@ -146,9 +150,6 @@ class Context {
   // Builds what was prepared, and what the default rule gives where a record's cannot be had.
   StatusOr<std::shared_ptr<Program>> BuildPrepared(const CompileRequest& request,
                                                    Prepared& prepared, bool keep);
-  std::optional<FoundRecord> FindRecord(const syntax::Program& program, const Module& bound,
-                                        const Destination& destination,
-                                        int64_t shared_budget) const;
   FindOptions MatchOptions() const;
   StatusOr<std::shared_ptr<Program>> FindOrCompile(const std::shared_ptr<const Module>& module,
                                                    const Destination& destination,

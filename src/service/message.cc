@@ -95,8 +95,10 @@ StatusOr<Message> ReceiveMessage(int fd, absl::Duration limit,
   TL_ASSIGN_OR_RETURN(const std::string text, receiver.ReadString(size));
   Message message;
   message.head = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  // A worker that a candidate has written into may say anything.
   if (!message.head.is_object() || !message.head.contains("blobs")) return Gone();
   for (const Json& blob : message.head["blobs"]) {
+    if (!blob.is_number_unsigned()) return Gone();
     TL_ASSIGN_OR_RETURN(std::string bytes, receiver.ReadString(blob.get<uint64_t>()));
     message.blobs.push_back(std::move(bytes));
   }

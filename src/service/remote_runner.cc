@@ -56,11 +56,15 @@ Status RemoteRunner::Open() {
 StatusOr<Measured> RemoteRunner::Ask(const Message& request, absl::Duration limit) {
   TL_ASSIGN_OR_RETURN(const Message answer,
                       worker_->Call(request, limit, [this] { return Cancelled(); }));
-  if (answer.head.contains("error")) return StatusFromJson(answer.head["error"]);
-  Measured measured;
-  if (answer.head.contains("fault")) measured.fault = StatusFromJson(answer.head["fault"]);
-  measured.ns = answer.head.value("ns", 0.0);
-  return measured;
+  try {
+    if (answer.head.contains("error")) return StatusFromJson(answer.head["error"]);
+    Measured measured;
+    if (answer.head.contains("fault")) measured.fault = StatusFromJson(answer.head["fault"]);
+    measured.ns = answer.head.value("ns", 0.0);
+    return measured;
+  } catch (const Json::exception& e) {
+    return absl::AbortedError(absl::StrCat("the worker process' answer is none: ", e.what()));
+  }
 }
 
 StatusOr<Measured> RemoteRunner::Load(size_t id, const Kernel& kernel) {

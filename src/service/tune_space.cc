@@ -49,6 +49,15 @@ Configuration RequestedSpace::configuration(size_t candidate) const {
   return out;
 }
 
+std::optional<size_t> RequestedSpace::Find(const Configuration& wanted) const {
+  for (size_t i = 0; i < combinations.size(); ++i) {
+    const Configuration own = configuration(i);
+    // Records know no order of parameters.
+    if (std::is_permutation(own.begin(), own.end(), wanted.begin(), wanted.end())) return i;
+  }
+  return std::nullopt;
+}
+
 StatusOr<RequestedSpace> SpaceOf(const syntax::Program& program, const CompileRequest& request,
                                  const Target& target) {
   const std::vector<std::string_view> tuned = TuneNames(program, target.tune_class());

@@ -24,6 +24,8 @@ struct RequestedSpace {
   bool has_default = false;
 
   Configuration configuration(size_t candidate) const;
+  // The candidate with this configuration.
+  std::optional<size_t> Find(const Configuration& configuration) const;
 };
 
 // Fails where a parameter is unknown or its values contradict the program's conditions.

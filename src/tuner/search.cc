@@ -54,10 +54,19 @@ class Searcher {
     return absl::CancelledError(absl::StrCat("tuning was cancelled after ", done_, " candidates"));
   }
 
+  // That of the options, where it is not the default itself.
+  std::optional<size_t> Incumbent() const {
+    return options_.incumbent == kDefault ? std::nullopt : options_.incumbent;
+  }
+
   // ---- explore
 
   Status Explore() {
     TL_RETURN_IF_ERROR(Try({kDefault}));
+    if (const auto i = Incumbent(); i && !built_all()) {
+      std::erase(untried_, *i);
+      TL_RETURN_IF_ERROR(Try({*i}));
+    }
     while (!untried_.empty() && !built_all() && !Past(kExploreShare)) {
       const size_t wave = kBuildsPerJob * static_cast<size_t>(pool_.threads());
       const std::vector<size_t> next = Nearest(combinations_, untried_, best_, wave);
@@ -185,6 +194,9 @@ class Searcher {
   StatusOr<std::vector<size_t>> Validate() {
     std::vector<size_t> finalists, others = Racing();
     const size_t wanted = std::min(kFinalists, others.size());
+    // Whoever wins has to beat it.
+    if (const auto i = Incumbent(); i && std::erase(others, *i) > 0)
+      others.insert(others.begin(), *i);
     // In place of those that are wrong: what was stopped may have been slow beside one of them
     // only.
     for (size_t i : Sorted(Fate::kStopped)) others.push_back(i);
@@ -194,8 +206,8 @@ class Searcher {
     }
     const size_t most = finalists.size() + wanted;
     for (size_t i : others) {
-      const bool hopeless = at(kDefault).validated && at(i).ns > kFinalistSlack * at(kDefault).ns;
-      if (hopeless || finalists.size() >= most) break;
+      if (finalists.size() >= most) break;
+      if (at(kDefault).validated && at(i).ns > kFinalistSlack * at(kDefault).ns) continue;
       // Somebody has to win, and be right, whatever the clock says.
       if (!finalists.empty() && Past(kValidateShare)) break;
       TL_RETURN_IF_ERROR(ValidateOne(i));
@@ -244,6 +256,10 @@ class Searcher {
                      [&](size_t a, size_t b) { return at(a).ns < at(b).ns; });
     const bool has_default = at(kDefault).fate == Fate::kMeasured;
     size_t winner = finalists[0];
+    const auto i = Incumbent();
+    const bool has_incumbent =
+        i && std::find(finalists.begin(), finalists.end(), *i) != finalists.end();
+    if (has_incumbent && !Beats(at(winner).times, at(*i).times, kMargin)) winner = *i;
     if (has_default && !Beats(at(winner).times, at(kDefault).times, kMargin)) winner = kDefault;
     outcome_.winner = winner;
     outcome_.winner_times = at(winner).times;

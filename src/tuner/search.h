@@ -26,6 +26,8 @@ struct SearchOptions {
   size_t max_candidates = 0;  // that are built; 0: all
   int jobs = 0;               // how many are built at a time; 0: one per processor
   uint64_t seed = 0;
+  // The winner of an earlier search: tried right after the default, and keeps its place on a tie.
+  std::optional<size_t> incumbent;
   double round_ns = 4e6;  // of launches, the first time a candidate is timed
 };
 

@@ -139,6 +139,23 @@ TEST(Tuner, TheDefaultStaysOnATie) {
   EXPECT_EQ(found->winner_times, found->default_times);
 }
 
+TEST(Tuner, TheEarlierWinnerStaysOnATie) {
+  const struct {
+    double incumbent, other;
+    size_t winner;
+  } rows[] = {{60, 59.5, 8}, {60, 50, 4}, {99, 50, 4}, {99.5, 99.4, 0}, {130, 90, 4}};
+  for (const auto& row : rows) {
+    FakeLab lab;
+    lab.ns = {{8, row.incumbent}, {4, row.other}};
+    SearchOptions options = kPlenty;
+    options.incumbent = 8;
+    const StatusOr<Outcome> found = Search(Square(3), lab, options);
+    ASSERT_TRUE(found.ok()) << found.status();
+    EXPECT_EQ(found->winner, row.winner) << row.incumbent << " " << row.other;
+    EXPECT_EQ(lab.timed[1], 8u) << "it comes right after the default";
+  }
+}
+
 TEST(Tuner, ALuckyRoundDoesNotWin) {
   FakeLab lab;
   // Fast once, while the field was narrowed; as fast as the default in the finals.
