@@ -113,12 +113,9 @@ class ServiceLab : public Lab {
   };
 
   StatusOr<Context::Prepared> Prepare(size_t i) const {
-    const Configuration configuration = space_.configuration(i);
     CompileRequest request = options_.compile;
-    std::erase_if(request.params, [&](const auto& param) {
-      return std::any_of(configuration.begin(), configuration.end(),
-                         [&](const auto& tuned) { return tuned.first == param.first; });
-    });
+    space_.DropTuned(request);
+    const Configuration configuration = space_.configuration(i);
     for (const auto& [name, value] : configuration) request.params.emplace_back(name, value);
     return context_.Prepare(request);
   }
@@ -195,6 +192,55 @@ std::vector<TunedDim> DimsWith(std::vector<TunedDim> dims, const TrialArguments&
   return dims;
 }
 
+// What is tuned, and on what.
+struct Subject {
+  TuneOptions options;  // as given, but for the target, which is the device's
+  const Device* device = nullptr;
+  syntax::Program program;
+  RequestedSpace space;
+  Module bound;  // with the values of the first candidate
+  TrialArguments arguments;
+
+  Context::Destination destination() const {
+    return {device->backend, device->info.target, -1, device, {}};
+  }
+};
+
+StatusOr<Subject> MakeSubject(const Context& context, const TuneOptions& options) {
+  Subject s;
+  s.options = options;
+  s.options.compile.target = {};
+  TL_ASSIGN_OR_RETURN(s.device, context.FindDevice(options.compile.device));
+  TL_RETURN_IF_ERROR(CheckTarget(context, options.compile, *s.device));
+  const Target& target = s.device->info.target;
+  TL_ASSIGN_OR_RETURN(s.program, context.Parse(options.compile));
+  TL_ASSIGN_OR_RETURN(s.space, SpaceOf(s.program, options.compile, target));
+  TL_ASSIGN_OR_RETURN(s.bound, Bind(s.program, s.space.OptionsFor(0, options.compile, target)));
+  TL_ASSIGN_OR_RETURN(s.arguments, options.arguments(s.bound));
+  return s;
+}
+
+TunedRecord MakeRecord(const Subject& s, const Outcome& outcome) {
+  TunedRecord tuned = Summarize(s.space, outcome);
+  tuned.dims = DimsWith(DimsOf(s.program, s.bound), s.arguments);
+  tuned.device = s.device->info.name;
+  tuned.device_identity = DeviceIdentity(s.device->info);
+  return tuned;
+}
+
+// A record is taken for the best of all, and for no worse than the default: so the default was
+// among those that were tried, and was not alone unless there is nothing else.
+bool ProvesEnough(const Subject& s, const Outcome& outcome) {
+  return s.space.has_default && (outcome.measured > 1 || s.space.combinations.size() == 1);
+}
+
+// The candidate that an earlier search found best.
+std::optional<size_t> Incumbent(const Context& context, const Subject& s) {
+  const std::optional<FoundRecord> earlier =
+      context.FindRecord(s.program, s.bound, s.destination(), s.options.compile.shared_budget);
+  return earlier ? s.space.Find(earlier->tuned.configuration) : std::nullopt;
+}
+
 }  // namespace
 
 Status Tune(Context& context, const TuneOptions& options, TuneResult& result) {
@@ -202,35 +248,17 @@ Status Tune(Context& context, const TuneOptions& options, TuneResult& result) {
   if (context.sealed())
     return absl::FailedPreconditionError("this context is sealed, and tuning compiles");
   TL_RETURN_IF_ERROR(CheckBudget(options));
-  TL_ASSIGN_OR_RETURN(const Device* device, context.FindDevice(options.compile.device));
-  TL_RETURN_IF_ERROR(CheckTarget(context, options.compile, *device));
-  TuneOptions on_device = options;
-  on_device.compile.target = {};
-  TL_ASSIGN_OR_RETURN(const syntax::Program program, context.Parse(on_device.compile));
-  TL_ASSIGN_OR_RETURN(const RequestedSpace space,
-                      SpaceOf(program, on_device.compile, device->info.target));
-  result.space = space.combinations.size();
-  BindOptions first{.target_class = device->info.target.tune_class()};
-  for (const auto& [name, value] : on_device.compile.params) {
-    if (std::find(space.names.begin(), space.names.end(), name) == space.names.end())
-      first.values.emplace_back(std::string(name), std::string(value));
-  }
-  for (const auto& value : space.configuration(0)) first.values.push_back(value);
-  TL_ASSIGN_OR_RETURN(const Module bound, Bind(program, first));
-  TL_ASSIGN_OR_RETURN(const TrialArguments arguments, options.arguments(bound));
-
-  ServiceLab lab(context, on_device, space, *device, arguments);
-  TL_ASSIGN_OR_RETURN(result.outcome, Search(space.combinations, lab,
-                                             {options.max_seconds, options.max_candidates,
-                                              options.jobs, options.seed}));
-  result.tuned = Summarize(space, result.outcome);
-  result.tuned.dims = DimsWith(DimsOf(program, bound), arguments);
-  result.tuned.device = device->info.name;
-  result.tuned.device_identity = DeviceIdentity(device->info);
-  // It will be taken for the best of all, and for no worse than the default.
-  if (space.has_default && (result.outcome.measured > 1 || result.space == 1)) {
-    const std::string scope = RecordScope(program, bound, *device->backend, device->info.target,
-                                          options.compile.shared_budget);
+  TL_ASSIGN_OR_RETURN(const Subject subject, MakeSubject(context, options));
+  result.space = subject.space.combinations.size();
+  ServiceLab lab(context, subject.options, subject.space, *subject.device, subject.arguments);
+  const SearchOptions search{options.max_seconds, options.max_candidates, options.jobs,
+                             options.seed, Incumbent(context, subject)};
+  TL_ASSIGN_OR_RETURN(result.outcome, Search(subject.space.combinations, lab, search));
+  result.tuned = MakeRecord(subject, result.outcome);
+  if (ProvesEnough(subject, result.outcome)) {
+    const std::string scope =
+        RecordScope(subject.program, subject.bound, *subject.device->backend,
+                    subject.device->info.target, options.compile.shared_budget);
     result.recorded = context.PutRecord(ToRecord(scope, result.tuned)).ok();
   }
   TL_ASSIGN_OR_RETURN(
@@ -238,7 +266,7 @@ Status Tune(Context& context, const TuneOptions& options, TuneResult& result) {
       lab.Ready(result.outcome.winner,
                 {Choice::From::kRecord, std::make_shared<const TunedRecord>(result.tuned)}));
   result.seconds = lab.Seconds();
-  result.report = TuneReport(program.name.text, space, result);
+  result.report = TuneReport(subject.program.name.text, subject.space, result);
   return absl::OkStatus();
 }
 

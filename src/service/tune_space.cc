@@ -11,7 +11,7 @@
 namespace tl {
 namespace {
 
-// What remains when nobody narrows it.
+// What the request says of dims and parameters; nothing of tune parameters.
 BindOptions WithoutTuned(const CompileRequest& request, const Target& target,
                          const std::vector<std::string_view>& tuned) {
   BindOptions options;
@@ -47,6 +47,18 @@ Configuration RequestedSpace::configuration(size_t candidate) const {
   Configuration out;
   for (size_t i = 0; i < names.size(); ++i) out.emplace_back(names[i], combinations[candidate][i]);
   return out;
+}
+
+void RequestedSpace::DropTuned(CompileRequest& request) const {
+  std::erase_if(request.params,
+                [&](const auto& param) { return absl::c_linear_search(names, param.first); });
+}
+
+BindOptions RequestedSpace::OptionsFor(size_t candidate, const CompileRequest& request,
+                                       const Target& target) const {
+  BindOptions options = WithoutTuned(request, target, {names.begin(), names.end()});
+  for (auto& value : configuration(candidate)) options.values.push_back(std::move(value));
+  return options;
 }
 
 std::optional<size_t> RequestedSpace::Find(const Configuration& wanted) const {

@@ -24,6 +24,11 @@ struct RequestedSpace {
   bool has_default = false;
 
   Configuration configuration(size_t candidate) const;
+  // How it is bound.
+  BindOptions OptionsFor(size_t candidate, const CompileRequest& request,
+                         const Target& target) const;
+  // Leaves out what the request says of tune parameters.
+  void DropTuned(CompileRequest& request) const;
   // The candidate with this configuration.
   std::optional<size_t> Find(const Configuration& configuration) const;
 };

@@ -22,7 +22,8 @@ TEST(Tune, CandidatesThatFaultSpinOrAreWrongCostOnlyThemselves) {
   const border::Context context = ContextOn(dir / "cache");
   SKIP_WITHOUT_CPU(context.get());
   Request request(context.get(), kPlanted, {}, {64});
-  request.tune.candidate_seconds = 0.5;
+  // Far more than the right ones take, also on a machine that has much else to do.
+  request.tune.candidate_seconds = 5;
   const Tuned tuned = Tune(context.get(), request);
   ASSERT_EQ(tuned.status, TL_OK) << families::LastError();
   EXPECT_EQ(tuned.configuration, "mode=0 work=400") << tuned.report;
@@ -47,24 +48,27 @@ struct Family {
   Params params;
   std::vector<int64_t> dims;
   uint64_t space;
+  uint32_t max_candidates;
 };
 
 TEST(Tune, FamiliesForReal) {
   const Family rows[] = {
-      {"gemm", {{"t", "f32"}, {"M", "48"}, {"N", "64"}, {"K", "32"}}, {}, 27},
-      {"gemm", {{"t", "bf16"}, {"N", "64"}, {"K", "32"}}, {40}, 27},
-      {"softmax", {{"t", "f32"}}, {33, 100}, 6},
+      {"gemm", {{"t", "f32"}, {"M", "48"}, {"N", "64"}, {"K", "32"}}, {}, 27, 8},
+      {"gemm", {{"t", "bf16"}, {"N", "64"}, {"K", "32"}}, {40}, 27, 4},
+      {"softmax", {{"t", "f32"}}, {33, 100}, 6, 0},
   };
   for (const Family& row : rows) {
     SCOPED_TRACE(row.name);
     const TempDir dir;
     const border::Context context = ContextOn(dir / "cache");
     SKIP_WITHOUT_CPU(context.get());
-    const Request request(context.get(), row.name, row.params, row.dims);
+    Request request(context.get(), row.name, row.params, row.dims);
+    request.tune.max_candidates = row.max_candidates;
     const Tuned tuned = Tune(context.get(), request);
     ASSERT_EQ(tuned.status, TL_OK) << families::LastError();
     const tl_tune_result& r = tuned.result;
     EXPECT_EQ(r.space, row.space);
+    EXPECT_EQ(r.built, row.max_candidates > 0 ? row.max_candidates : row.space);
     EXPECT_GT(r.measured, 1u);
     EXPECT_EQ(r.disqualified, 0u) << tuned.report;
     EXPECT_LE(r.median_ns, r.default_ns) << "by its own measurements";
@@ -248,6 +252,34 @@ TEST(Tune, MistakesAreNamed) {
   EXPECT_FAILS(Tune(c, Request(c, kWork, {}, {64})).status, TL_FAILED_PRECONDITION, "sealed");
 }
 
+// Scripts in the worker's place; the socket is their standard input.
+TEST(Tune, AWorkerThatIsNone) {
+  const TempDir dir;
+  const border::Context context = ContextOn(dir / "cache");
+  SKIP_WITHOUT_CPU(context.get());
+  const struct {
+    const char* script;
+    tl_status status;
+    const char* message;
+  } rows[] = {
+      {"exit 3", TL_ABORTED, "the worker process ended with code 3"},
+      {"kill -9 $$", TL_ABORTED, "the worker process died of signal 9"},
+      {R"(printf '\032\0\0\0\0\0\0\0{"version":"0","blobs":[]}' >&0)", TL_FAILED_PRECONDITION,
+       "belongs to another version of the library"},
+      {R"(printf '\002\0\0\0\0\0\0\0{]' >&0)", TL_ABORTED, "the worker process ended"},
+      {R"(printf '\016\0\0\0\0\0\0\0{"blobs":[""]}' >&0)", TL_ABORTED, "the worker process ended"},
+      {R"(printf '\377\377\377\377\377\377\377\377' >&0)", TL_ABORTED, "the worker process ended"},
+  };
+  const std::string path = dir / "worker";
+  for (const auto& row : rows) {
+    std::ofstream(path) << "#!/bin/sh\n" << row.script << "\n";
+    std::filesystem::permissions(path, std::filesystem::perms::owner_all);
+    Request request(context.get(), kWork, {}, {64});
+    request.tune.worker = path.c_str();
+    EXPECT_FAILS(Tune(context.get(), request).status, row.status, row.message);
+  }
+}
+
 TEST(Tune, InThisProcessOnlyWhenAsked) {
   const TempDir dir;
   const border::Context context = ContextOn(dir / "cache");
@@ -295,6 +327,19 @@ TEST(Tune, CandidateBudget) {
   ASSERT_EQ(tuned.status, TL_OK) << families::LastError();
   EXPECT_EQ(tuned.result.built, 2u);
   EXPECT_EQ(border::Stats(context.get()).compiles, 2u);
+}
+
+TEST(Tune, AnEarlierWinnerIsTriedFirst) {
+  const TempDir dir;
+  const border::Context context = ContextOn(dir / "cache");
+  SKIP_WITHOUT_CPU(context.get());
+  Request request(context.get(), kWork, {}, {64});
+  ASSERT_EQ(Tune(context.get(), request).configuration, "work=8 block=64") << families::LastError();
+  request.tune.max_candidates = 2;
+  const Tuned again = Tune(context.get(), request);
+  ASSERT_EQ(again.status, TL_OK) << families::LastError();
+  EXPECT_EQ(again.configuration, "work=8 block=64") << again.report;
+  EXPECT_EQ(again.result.built, 2u);
 }
 
 int StopAtOnce(void* user, const tl_tune_event* event) {
