@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
 #include <numeric>
 #include <optional>
@@ -205,6 +206,37 @@ TEST_F(CppTest, WarmsQueriesAndSeals) {
   EXPECT_EQ(error.status(), TL_UNAVAILABLE);
   EXPECT_EQ(error.reason(), TL_REASON_NOT_READY);
   EXPECT_THAT(error.log(), HasSubstr("softmax"));
+}
+
+TEST(CppTune, FindsAConfigurationAndCanBeCancelled) {
+  const Context context = InMemory();
+  const std::vector<Device> devices = context.Devices();
+  const auto cpu = std::find_if(devices.begin(), devices.end(),
+                                [](const Device& d) { return d.backend == "cpu"; });
+  if (cpu == devices.end()) GTEST_SKIP() << "the CPU module is not built";
+  tilejit::TuneOptions options;
+  options.dims = {64};
+  options.max_seconds = 1;
+  const tilejit::Program program =
+      Family("softmax", {{"t", "f32"}, {"N", 64}, {"bm", "1,8"}, {"bn", 512}});
+  int events = 0;
+  options.user = &events;
+  options.progress = [](void* user, const tl_tune_event*) {
+    ++*static_cast<int*>(user);
+    return 0;
+  };
+  const tilejit::Tuned tuned = context.Tune(program, *cpu, options);
+  EXPECT_GT(events, 0);
+  EXPECT_EQ(tuned.space, 2u);
+  EXPECT_THAT(tuned.configuration, HasSubstr("bn=512"));
+  EXPECT_GT(tuned.median_ns, 0);
+  EXPECT_THAT(tuned.report, HasSubstr("\"bm\""));
+  std::vector<float> x(64 * 64, 1), y(64 * 64);
+  tuned.kernel.Launch(*cpu, {View(x, {64, 64}), View(y, {64, 64})});
+  EXPECT_FLOAT_EQ(y[0], 1.0f / 64);
+
+  options.progress = [](void*, const tl_tune_event*) { return 1; };
+  EXPECT_EQ(Thrown([&] { context.Tune(program, *cpu, options); }).status(), TL_CANCELLED);
 }
 
 TEST_F(CppTest, TextsAndReportsAreGiven) {

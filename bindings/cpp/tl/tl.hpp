@@ -494,6 +494,29 @@ struct WarmOptions {
   tl_warm_callback progress = nullptr;
   void* user = nullptr;
 };
+
+// What tl_tune_options says of each; the program and the device are Tune's own arguments.
+struct TuneOptions {
+  std::vector<int64_t> dims, strides;  // of the launches that are timed, in the signature's order
+  double max_seconds = 20;
+  uint32_t max_candidates = 0;
+  int32_t jobs = 0;
+  uint64_t seed = 0;
+  bool in_process = false;
+  std::string worker;
+  const int32_t* cancel = nullptr;
+  tl_tune_callback progress = nullptr;
+  void* user = nullptr;
+};
+
+struct Tuned {
+  Kernel kernel;              // the winner
+  std::string configuration;  // "bk=64 bm=128 bn=128 stages=2"
+  std::string report;         // JSON
+  double median_ns, default_ns;
+  uint64_t space, measured, disqualified;
+  bool recorded;  // Compile takes the winner from now on
+};
 #endif
 
 class Context {
@@ -560,6 +583,33 @@ class Context {
     raw.user = options.user;
     if (result) result->struct_size = sizeof(*result);
     Check(tl_warm(get(), &raw, result));
+  }
+
+  // Looks for the tune parameters that are fastest on a device (docs/tuning.md).
+  Tuned Tune(const Program& program, const Device& device, const TuneOptions& options) const {
+    const std::vector<tl_param> params = ParamsOf(program);
+    const tl_compile_options compile = OptionsOf(program, params, nullptr, device.index);
+    tl_tune_options raw = TL_INIT(tl_tune_options);
+    raw.compile = &compile;
+    raw.dims = options.dims.data();
+    raw.num_dims = static_cast<uint32_t>(options.dims.size());
+    raw.strides = options.strides.empty() ? nullptr : options.strides.data();
+    raw.num_strides = static_cast<uint32_t>(options.strides.size());
+    raw.max_seconds = options.max_seconds;
+    raw.max_candidates = options.max_candidates;
+    raw.jobs = options.jobs;
+    raw.seed = options.seed;
+    raw.in_process = options.in_process;
+    raw.worker = options.worker.empty() ? nullptr : options.worker.c_str();
+    raw.cancel = options.cancel;
+    raw.progress = options.progress;
+    raw.user = options.user;
+    tl_tune_result result = TL_INIT(tl_tune_result);
+    tl_kernel* kernel = nullptr;
+    Check(tl_tune(get(), &raw, &kernel, &result));
+    return {Kernel(kernel),   result.configuration, result.report,
+            result.median_ns, result.default_ns,    result.space,
+            result.measured,  result.disqualified,  result.recorded != 0};
   }
 
   // What Compile would make of it, as JSON, without compiling.

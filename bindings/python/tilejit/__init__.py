@@ -12,12 +12,12 @@ in the style of TileLang.
 """
 
 from ._library import Error, Span, version
-from .context import Context, Device, default_context, families
+from .context import Context, Device, TuneEvent, Tuned, default_context, families
 from .jit import JitKernel, compile, jit
 from .kernel import Kernel, ScalarInfo, TensorInfo
 from .tensors import Tensor
 
 __all__ = [
-    "Context", "Device", "Error", "JitKernel", "Kernel", "ScalarInfo", "Span", "Tensor", "TensorInfo", "compile",
-    "default_context", "families", "jit", "version",
+    "Context", "Device", "Error", "JitKernel", "Kernel", "ScalarInfo", "Span", "Tensor", "TensorInfo",
+    "TuneEvent", "Tuned", "compile", "default_context", "families", "jit", "version",
 ]

@@ -122,6 +122,37 @@ class tl_cache_stats(Struct):
     ]
 
 
+class tl_tune_event(Struct):
+    _fields_ = [
+        ("struct_size", c_uint32), ("fate", c_int32), ("next", c_void_p), ("configuration", c_char_p),
+        ("reason", c_char_p), ("median_ns", c_double), ("best_ns", c_double), ("default_ns", c_double),
+        ("seconds", c_double), ("max_seconds", c_double), ("done", c_uint64), ("total", c_uint64),
+    ]
+
+
+tl_tune_callback = ctypes.CFUNCTYPE(ctypes.c_int, c_void_p, POINTER(tl_tune_event))
+
+
+class tl_tune_options(Struct):
+    _fields_ = [
+        ("struct_size", c_uint32), ("in_process", c_uint32), ("next", c_void_p),
+        ("compile", POINTER(tl_compile_options)), ("dims", POINTER(c_int64)), ("strides", POINTER(c_int64)),
+        ("scalars", POINTER(tl_scalar)), ("num_dims", c_uint32), ("num_strides", c_uint32), ("num_scalars", c_uint32),
+        ("max_candidates", c_uint32), ("max_seconds", c_double), ("candidate_seconds", c_double), ("jobs", c_int32),
+        ("reserved", c_uint32), ("seed", c_uint64), ("worker", c_char_p), ("cancel", POINTER(c_int32)),
+        ("progress", tl_tune_callback), ("user", c_void_p),
+    ]
+
+
+class tl_tune_result(Struct):
+    _fields_ = [
+        ("struct_size", c_uint32), ("recorded", c_uint32), ("next", c_void_p), ("median_ns", c_double),
+        ("min_ns", c_double), ("max_ns", c_double), ("default_ns", c_double), ("runner_up_ns", c_double),
+        ("seconds", c_double), ("space", c_uint64), ("refused", c_uint64), ("built", c_uint64), ("measured", c_uint64),
+        ("stopped", c_uint64), ("disqualified", c_uint64), ("configuration", c_char_p), ("report", c_char_p),
+    ]
+
+
 tl_warm_callback = ctypes.CFUNCTYPE(ctypes.c_int, c_void_p, c_void_p)
 
 
@@ -142,7 +173,7 @@ class tl_warm_result(Struct):
 
 STRUCTS = [
     tl_error_info, tl_context_options, tl_device_info, tl_param, tl_compile_options, tl_tensor_info, tl_signature,
-    tl_launch_args, tl_cache_stats, tl_warm_options, tl_warm_result,
+    tl_launch_args, tl_cache_stats, tl_tune_event, tl_tune_options, tl_tune_result, tl_warm_options, tl_warm_result,
 ]
 
 # Name -> (result, arguments).
@@ -172,6 +203,7 @@ _FUNCTIONS = {
     "tl_cache_get_stats": (c_int32, [c_void_p, POINTER(tl_cache_stats)]),
     "tl_family_count": (c_uint32, []),
     "tl_family_name": (c_char_p, [c_uint32]),
+    "tl_tune": (c_int32, [c_void_p, POINTER(tl_tune_options), POINTER(c_void_p), POINTER(tl_tune_result)]),
     "tl_warm": (c_int32, [c_void_p, POINTER(tl_warm_options), POINTER(tl_warm_result)]),
     "tl_query": (c_int32, [c_void_p, POINTER(tl_compile_options), POINTER(c_void_p), POINTER(c_size_t)]),
 }

@@ -5,10 +5,12 @@ import functools
 from dataclasses import dataclass
 
 from ._library import (Error, c_strings, check, encode, lib, text, tl_cache_stats, tl_compile_options,
-                       tl_context_options, tl_device_info, tl_log_callback, tl_param, tl_warm_options, tl_warm_result)
+                       tl_context_options, tl_device_info, tl_log_callback, tl_param, tl_tune_callback, tl_tune_options,
+                       tl_tune_result, tl_warm_options, tl_warm_result)
 from .kernel import Kernel
 
 _CACHE_MODES = {"default": 0, "memory": 1, "read_only": 2}
+_FATES = [None, "refused", "unbuilt", "measured", "stopped", "disqualified"]
 _LOG_LEVELS = ["info", "warning", "error"]
 # Kernels may outlive the context that they came from, and log then too.
 _LOGGERS = []
@@ -30,6 +32,51 @@ class Device:
     @property
     def uses_host_memory(self):
         return self.backend in ("cpu", "reference")
+
+
+@dataclass(frozen=True)
+class TuneEvent:
+    """Something is known of a candidate, or more than before."""
+
+    configuration: str  # "bk=64 bm=128 bn=128 stages=2"
+    fate: str  # "refused", "unbuilt", "measured", "stopped", "disqualified"
+    reason: str
+    median_ns: float  # of its launch so far; 0: not timed
+    best_ns: float
+    done: int  # candidates of which something is known, of
+    total: int
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """The winner."""
+
+    kernel: Kernel
+    configuration: str
+    report: str  # JSON: every candidate that was tried
+    median_ns: float
+    default_ns: float  # of the untuned default in the same rounds; 0: it does not run
+    space: int
+    measured: int
+    disqualified: int
+    recorded: bool  # compile() takes the winner from now on
+
+
+class _Progress:
+    """The caller's function on its way through C: what it raises cancels, and is raised behind the call."""
+
+    def __init__(self, function):
+        self.function, self.error = function, None
+        self.callback = tl_tune_callback(self._call) if function else tl_tune_callback()
+
+    def _call(self, _, event):
+        e = event.contents
+        try:
+            return bool(self.function(TuneEvent(text(e.configuration), _FATES[e.fate], text(e.reason), e.median_ns,
+                                                e.best_ns, e.done, e.total)))
+        except BaseException as error:
+            self.error = error
+            return True
 
 
 def _value(value):
@@ -130,6 +177,27 @@ class Context:
         result = tl_warm_result()
         check(lib.tl_warm(self._handle, ctypes.byref(options), ctypes.byref(result)))
         return {name: getattr(result, name) for name in ("total", "compiled", "present", "failed")}
+
+    def tune(self, *, source=None, family=None, params=None, device=None, dims=(), max_seconds, max_candidates=0, jobs=0,
+             seed=0, in_process=False, worker=None, progress=None):
+        """Looks for the tune parameters that make a program fastest on a device (docs/tuning.md). A value given for
+        one, or several as "64,128", narrows what is tried. Experimental.
+
+        dims      the dynamic dims of the launches that are timed, in the order of the signature
+        progress  called with a TuneEvent by this thread; anything true cancels. It must not call the library.
+        """
+        where, raised = self.find_device(device), _Progress(progress)
+        compile = self._options(source, family, params, None, where, 0)
+        options = tl_tune_options(compile=ctypes.pointer(compile), dims=(ctypes.c_int64 * len(dims))(*dims),
+                                  num_dims=len(dims), max_seconds=max_seconds, max_candidates=max_candidates, jobs=jobs,
+                                  seed=seed, in_process=in_process, worker=encode(worker), progress=raised.callback)
+        handle, result = ctypes.c_void_p(), tl_tune_result()
+        status = lib.tl_tune(self._handle, ctypes.byref(options), ctypes.byref(handle), ctypes.byref(result))
+        if raised.error is not None:
+            raise raised.error
+        check(status)
+        return Tuned(Kernel(handle, where), text(result.configuration), text(result.report), result.median_ns,
+                     result.default_ns, result.space, result.measured, result.disqualified, bool(result.recorded))
 
     def query(self, *, source=None, family=None, params=None, target):
         """What compile() would make of it, as JSON text, without compiling. Experimental."""

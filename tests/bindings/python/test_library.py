@@ -203,6 +203,27 @@ kernel k(N: dim) {{
         self.assertIn('family = "softmax"', caught.exception.log)
         self.assertEqual(c.stats()["compiles"], 1)
 
+    def test_tunes(self):
+        c = context()
+        if not any(d.backend == "cpu" for d in c.devices()):
+            self.skipTest("the CPU module is not built")
+        events = []
+        space = dict(family="softmax", params={"t": "f32", "N": 64, "bm": "1,8", "bn": 512}, device="cpu", dims=[64],
+                     max_seconds=1)
+        tuned = c.tune(**space, progress=events.append)
+        self.assertTrue(any(e.fate == "measured" and e.median_ns > 0 for e in events))
+        self.assertEqual(tuned.space, 2)
+        self.assertIn("bn=512", tuned.configuration)
+        self.assertIn('"bm"', tuned.report)
+        x, y = np.ones((64, 64), np.float32), np.empty((64, 64), np.float32)
+        tuned.kernel(x, y)
+        np.testing.assert_allclose(y, 1 / 64, rtol=1e-6)
+        with self.assertRaises(tilejit.Error) as caught:
+            c.tune(**space, progress=lambda _: True)
+        self.assertEqual(caught.exception.status, "CANCELLED")
+        with self.assertRaises(ZeroDivisionError):
+            c.tune(**space, progress=lambda _: 1 // 0)
+
     def test_packs_and_the_log(self):
         messages = []
         c = tilejit.Context(cache_mode="memory", packs=["/no/such.pack"], log=lambda *m: messages.append(m))

@@ -464,16 +464,82 @@ functions!(FUNCTIONS {
     fn tl_family_source(name: *const c_char) -> *const c_char;
 });
 
-/// What `tl.h` declares under `TL_EXPERIMENTAL` and works: `tl_tune` is not among it yet.
+/// What `tl.h` declares under `TL_EXPERIMENTAL`.
 #[cfg(feature = "experimental")]
 pub mod experimental {
     use super::*;
 
+    pub type tl_tune_fate = i32;
+
+    constants!(CONSTANTS {
+        TL_TUNE_REFUSED: tl_tune_fate = 1;
+        TL_TUNE_UNBUILT: tl_tune_fate = 2;
+        TL_TUNE_MEASURED: tl_tune_fate = 3;
+        TL_TUNE_STOPPED: tl_tune_fate = 4;
+        TL_TUNE_DISQUALIFIED: tl_tune_fate = 5;
+    });
+
     callbacks!(CALLBACKS {
+        tl_tune_callback = fn(*mut c_void, *const tl_tune_event) -> c_int;
         tl_warm_callback = fn(*mut c_void, *const tl_warm_event) -> c_int;
     });
 
     structs!(all_structs {
+        tl_tune_event {
+            struct_size: u32,
+            fate: tl_tune_fate,
+            next: *const c_void,
+            configuration: *const c_char,
+            reason: *const c_char,
+            median_ns: f64,
+            best_ns: f64,
+            default_ns: f64,
+            seconds: f64,
+            max_seconds: f64,
+            done: u64,
+            total: u64,
+        }
+        tl_tune_options {
+            struct_size: u32,
+            in_process: u32,
+            next: *const c_void,
+            compile: *const tl_compile_options,
+            dims: *const i64,
+            strides: *const i64,
+            scalars: *const tl_scalar,
+            num_dims: u32,
+            num_strides: u32,
+            num_scalars: u32,
+            max_candidates: u32,
+            max_seconds: f64,
+            candidate_seconds: f64,
+            jobs: i32,
+            reserved: u32,
+            seed: u64,
+            worker: *const c_char,
+            cancel: *const i32,
+            progress: tl_tune_callback,
+            user: *mut c_void,
+        }
+        tl_tune_result {
+            struct_size: u32,
+            recorded: u32,
+            next: *const c_void,
+            median_ns: f64,
+            min_ns: f64,
+            max_ns: f64,
+            default_ns: f64,
+            runner_up_ns: f64,
+            seconds: f64,
+            space: u64,
+            refused: u64,
+            built: u64,
+            measured: u64,
+            stopped: u64,
+            disqualified: u64,
+            configuration: *const c_char,
+            report: *const c_char,
+        }
         tl_warm_event {
             struct_size: u32,
             line: i32,
@@ -513,6 +579,7 @@ pub mod experimental {
     });
 
     functions!(FUNCTIONS {
+        fn tl_tune(context: *mut tl_context, options: *const tl_tune_options, out: *mut *mut tl_kernel, result: *mut tl_tune_result) -> tl_status;
         fn tl_warm(context: *mut tl_context, options: *const tl_warm_options, result: *mut tl_warm_result) -> tl_status;
         fn tl_query(context: *mut tl_context, options: *const tl_compile_options, data: *mut *const c_char, size: *mut usize) -> tl_status;
         fn tl_layout_svg(name: *const c_char, data: *mut *const c_char, size: *mut usize) -> tl_status;

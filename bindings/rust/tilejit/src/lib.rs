@@ -44,6 +44,8 @@ mod kernel;
 mod launch;
 mod program;
 mod text;
+#[cfg(feature = "experimental")]
+mod tune;
 
 pub use context::{CacheMode, Context, ContextOptions, Device, LogLevel, Stats};
 #[cfg(feature = "experimental")]
@@ -52,6 +54,8 @@ pub use error::{Domain, Error, Reason, Result, Span, Status};
 pub use kernel::{Access, Kernel, Scalar, Signature, Tensor, Text};
 pub use launch::{Launch, RawTensor, ScalarValue};
 pub use program::Program;
+#[cfg(feature = "experimental")]
+pub use tune::{Fate, TuneEvent, TuneOptions, Tuned};
 
 /// The C interface underneath.
 pub use tilejit_sys as sys;

@@ -378,3 +378,64 @@ fn plans_are_warmed_and_requests_queried() {
         .unwrap();
     assert_eq!(error.status(), Status::InvalidArgument);
 }
+
+#[cfg(feature = "experimental")]
+#[test]
+fn a_configuration_is_found_and_tuning_can_be_cancelled() {
+    let context = context();
+    let cpu = match context.find_device("cpu") {
+        Ok(cpu) => cpu,
+        Err(_) => return, // the CPU module is not built
+    };
+    let program = Program::family("softmax")
+        .param("t", "f32")
+        .param("N", 64)
+        .param("bm", "1,8")
+        .param("bn", 512);
+    let mut events = Vec::new();
+    let mut progress = |event: &TuneEvent| {
+        events.push(event.clone());
+        true
+    };
+    let tuned = context
+        .tune(
+            &program,
+            &cpu,
+            TuneOptions::new(&[64], 1.).progress(&mut progress),
+        )
+        .unwrap();
+    assert!(events
+        .iter()
+        .any(|e| e.fate == Fate::Measured && e.median_ns > 0.));
+    assert!(events.iter().all(|e| e.configuration.contains("bn=512")));
+    assert_eq!(tuned.space, 2);
+    assert!(tuned.median_ns > 0. && tuned.report.contains("\"bm\""));
+    let (x, mut y) = (vec![1f32; 64 * 64], vec![0f32; 64 * 64]);
+    tuned
+        .kernel
+        .launch(&cpu)
+        .input(&x, &[64, 64])
+        .output(&mut y, &[64, 64])
+        .run()
+        .unwrap();
+    assert!((y[0] - 1. / 64.).abs() < 1e-6);
+
+    let error = context
+        .tune(
+            &program,
+            &cpu,
+            TuneOptions::new(&[64], 1.).progress(&mut |_| false),
+        )
+        .err()
+        .unwrap();
+    assert_eq!(error.status(), Status::Cancelled);
+    let panicked = std::panic::catch_unwind(|| {
+        let mut progress = |_: &TuneEvent| -> bool { panic!("on its way through C") };
+        let _ = context.tune(
+            &program,
+            &cpu,
+            TuneOptions::new(&[64], 1.).progress(&mut progress),
+        );
+    });
+    assert!(panicked.is_err());
+}
