@@ -59,7 +59,7 @@ class Receiver {
   Status Wait() {
     for (;;) {
       pollfd entry{fd_, POLLIN, 0};
-      const absl::Duration left = std::min(end_ - absl::Now(), kSlice);
+      const absl::Duration left = std::clamp(end_ - absl::Now(), absl::ZeroDuration(), kSlice);
       const int ready = poll(&entry, 1, static_cast<int>(absl::ToInt64Milliseconds(left)) + 1);
       if (ready > 0) return absl::OkStatus();
       if (cancelled_()) return absl::CancelledError("cancelled");

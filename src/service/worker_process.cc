@@ -6,6 +6,7 @@
 #include <spawn.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -23,6 +24,8 @@ namespace {
 
 // Its context opens drivers, which takes seconds on some machines.
 constexpr absl::Duration kStartLimit = absl::Seconds(60);
+// waitid's P_PIDFD, which older headers do not have.
+constexpr int kPidfd = 3;
 // A process whose socket is closed is about to end.
 constexpr absl::Duration kEndLimit = absl::Seconds(2);
 
@@ -107,12 +110,39 @@ StatusOr<std::unique_ptr<WorkerProcess>> WorkerProcess::Start(const std::string&
       absl::StrCat(path, " belongs to another version of the library"));
 }
 
+WorkerProcess::WorkerProcess(pid_t pid, int fd)
+    : pid_(pid), pidfd_(static_cast<int>(syscall(SYS_pidfd_open, pid, 0))), fd_(fd) {}
+
 WorkerProcess::~WorkerProcess() {
   close(fd_);
-  if (pid_ < 0) return;
-  kill(pid_, SIGKILL);
-  while (waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
+  if (!ended_) {
+    Kill();
+    siginfo_t info;
+    Wait(WEXITED, &info);
   }
+  if (pidfd_ >= 0) close(pidfd_);
+}
+
+void WorkerProcess::Kill() {
+  if (pidfd_ >= 0) {
+    syscall(SYS_pidfd_send_signal, pidfd_, SIGKILL, nullptr, 0);
+  } else {
+    kill(pid_, SIGKILL);
+  }
+}
+
+bool WorkerProcess::Wait(int flags, siginfo_t* info) {
+  const auto wait = [&](int kind, int id) {
+    *info = {};
+    int result = 0;
+    while ((result = waitid(static_cast<idtype_t>(kind), static_cast<id_t>(id), info, flags)) < 0 &&
+           errno == EINTR) {
+    }
+    return result == 0;
+  };
+  if (pidfd_ >= 0 && wait(kPidfd, pidfd_)) return true;
+  // Systems that know descriptors of processes need not know how to wait for them.
+  return (pidfd_ < 0 || errno == EINVAL) && wait(P_PID, pid_);
 }
 
 StatusOr<Message> WorkerProcess::Call(const Message& request, absl::Duration limit,
@@ -132,21 +162,20 @@ StatusOr<Message> WorkerProcess::Answer(absl::Duration limit, absl::FunctionRef<
 
 Status WorkerProcess::HowItEnded() {
   const absl::Time end = absl::Now() + kEndLimit;
-  int status = 0;
-  pid_t ended = 0;
-  while ((ended = waitpid(pid_, &status, WNOHANG)) == 0 && absl::Now() < end)
-    absl::SleepFor(absl::Milliseconds(5));
-  if (ended == 0) return absl::AbortedError("the worker process closed its socket");
-  pid_ = -1;
+  siginfo_t info;
   // Somebody else in this program may have waited for it.
-  if (ended < 0) return absl::AbortedError("the worker process ended");
-  if (WIFSIGNALED(status)) {
-    const char* name = sigdescr_np(WTERMSIG(status));
-    return absl::AbortedError(absl::StrCat("the worker process died of signal ", WTERMSIG(status),
-                                           " (", name ? name : "unknown", ")"));
+  bool known = Wait(WEXITED | WNOHANG, &info);
+  for (; known && info.si_pid == 0 && absl::Now() < end; known = Wait(WEXITED | WNOHANG, &info))
+    absl::SleepFor(absl::Milliseconds(5));
+  if (known && info.si_pid == 0) return absl::AbortedError("the worker process closed its socket");
+  ended_ = true;
+  if (!known) return absl::AbortedError("the worker process ended");
+  if (info.si_code == CLD_EXITED) {
+    return absl::AbortedError(absl::StrCat("the worker process ended with code ", info.si_status));
   }
-  return absl::AbortedError(
-      absl::StrCat("the worker process ended with code ", WEXITSTATUS(status)));
+  const char* name = sigdescr_np(info.si_status);
+  return absl::AbortedError(absl::StrCat("the worker process died of signal ", info.si_status, " (",
+                                         name ? name : "unknown", ")"));
 }
 
 }  // namespace tl

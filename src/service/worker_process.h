@@ -2,6 +2,7 @@
 #ifndef TILEJIT_SERVICE_WORKER_PROCESS_H_
 #define TILEJIT_SERVICE_WORKER_PROCESS_H_
 
+#include <signal.h>
 #include <sys/types.h>
 
 #include <memory>
@@ -31,12 +32,19 @@ class WorkerProcess {
                          absl::FunctionRef<bool()> cancelled);
 
  private:
-  WorkerProcess(pid_t pid, int fd) : pid_(pid), fd_(fd) {}
+  WorkerProcess(pid_t pid, int fd);
   StatusOr<Message> Answer(absl::Duration limit, absl::FunctionRef<bool()> cancelled);
   Status HowItEnded();
+  void Kill();
+  // As waitid with these flags; false: there is nothing to wait for.
+  bool Wait(int flags, siginfo_t* info);
 
-  pid_t pid_;  // -1 once it has ended and was waited for
+  const pid_t pid_;
+  // Names the process where its number may be another's by now, because somebody else in this
+  // program waited for it; -1: the system has none.
+  const int pidfd_;
   const int fd_;
+  bool ended_ = false;  // and was waited for
 };
 
 }  // namespace tl

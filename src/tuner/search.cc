@@ -178,7 +178,10 @@ class Searcher {
       if (Past(kHalveShare)) break;
       round_ns *= 2;
       // Rounds of all in turn: what disturbs the machine for a while disturbs them alike.
-      for (size_t i : racing) TL_RETURN_IF_ERROR(Time(i, {round_ns, 0}));
+      for (size_t i : racing) {
+        if (Past(kHalveShare)) break;
+        TL_RETURN_IF_ERROR(Time(i, {round_ns, 0}));
+      }
       racing = Racing();
       for (size_t k = std::max(kFinalists, racing.size() / 2); k < racing.size(); ++k) {
         at(racing[k]).fate = Fate::kStopped;
