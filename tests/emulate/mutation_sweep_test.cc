@@ -226,17 +226,23 @@ TEST(Mutation, GemmInSharedMemory) {
   ExpectAllNoticed(Gemm("f16", 2), testing::TargetFor("sm_80", false));
 }
 
-// Warpgroups multiply.
-TEST(Mutation, GemmsOfWarpgroups) {
-  for (int stages = 1; stages <= 3; ++stages) {
-    CudaCase c = Gemm("f16", stages);
-    c.values = {
-        {"t", "f16"}, {"bm", "64"}, {"bn", "64"}, {"bk", "64"}, {"stages", absl::StrCat(stages)}};
-    c.dims = {{72, 72, 200}, {64, 72, 64}};
-    ExpectAllNoticed(c, testing::TargetFor("sm_90a", true),
-                     {{"tl_proxy_fence", "TL_LOCAL(tl_f16, l1",
-                       "after the loop no product reads what the loop's copies wrote"}});
+CudaCase WarpgroupGemm(int stages) {
+  CudaCase c = Gemm("f16", stages);
+  for (auto& [name, value] : c.values) {
+    if (name[0] == 'b') value = "64";
   }
+  c.dims = {{72, 72, 200}, {64, 72, 64}};
+  return c;
+}
+
+TEST(Mutation, GemmOfWarpgroups) {
+  ExpectAllNoticed(WarpgroupGemm(1), testing::TargetFor("sm_90a", true));
+}
+
+TEST(Mutation, RingOfWarpgroups) {
+  ExpectAllNoticed(WarpgroupGemm(3), testing::TargetFor("sm_90a", true),
+                   {{"tl_proxy_fence", "TL_LOCAL(tl_f16, l1",
+                     "after the loop no product reads what the loop's copies wrote"}});
 }
 
 TEST(Mutation, Softmax) {
