@@ -86,13 +86,15 @@ class Delayer : public StmtMapper {
     return absl::c_any_of(branch.then_body, is);
   }
 
-  // What the instructions read that add to c in this block before the wait.
+  // What the instructions read that add to c in this block before the wait, its branches included:
+  // their waits stand behind them.
   static Buffers OperandsOf(const Block& block, size_t wait, BufferId c) {
     Buffers out;
-    for (size_t i = 0; i < wait; ++i) {
-      const Wgmma* w = As<Wgmma>(block[i]);
+    const auto end = block.begin() + static_cast<ptrdiff_t>(wait);
+    VisitStmts(Block(block.begin(), end), [&](const StmtRef& s) {
+      const Wgmma* w = As<Wgmma>(s);
       if (w && w->c == c) out.insert({w->a.buffer, w->b.buffer});
-    }
+    });
     return out;
   }
 

@@ -259,10 +259,12 @@ class LaunchPlanner {
     constexpr int kFewestForKept = 3;
     if (ring.depth < kFewestForKept) planned.kept.clear();
     if (!planned.kept.empty()) ring.trailing = 1;
-    // The readers of the copy chose the order of its rows.
+    // The readers of the copy chose the order of its rows; who reads in place permits one alone.
     for (const KeptTile& k : planned.kept) {
-      m_.buffers[k.tile].swizzle = m_.buffer(k.lag).swizzle;
-      m_.buffers[k.tile].in_place = m_.buffer(k.lag).in_place;
+      Buffer& tile = m_.buffers[k.tile];
+      if (tile.in_place) continue;
+      tile.swizzle = m_.buffer(k.lag).swizzle;
+      tile.in_place = m_.buffer(k.lag).in_place;
     }
     Note(s, absl::StrCat(": ", ring.depth, " slots of ", NamesOf(ring.tiles), " filled by ",
                          Name(ring.transport), Asked(loop, ring.depth)));
