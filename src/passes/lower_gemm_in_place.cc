@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/int_math.h"
 #include "ir/address.h"
 #include "passes/lowering.h"
 
@@ -30,6 +31,9 @@ class Operand {
     const int64_t per_panel = tile().PanelElements() / k_;
     return per_panel - (FirstDepth() / k_ + step) % per_panel;
   }
+
+  // Rows from which on they can be read are multiples of it.
+  int64_t RowStep() const { return depth_first_ ? tile().PanelElements() : 8; }
 
   // From `row` and step `step` of the depth on.
   MatrixInPlace At(const ExprRef& row, int64_t step) const {
@@ -78,10 +82,14 @@ MatrixInPlace InRegisters(BufferId a, int64_t slots, int64_t block, int64_t bloc
   return m;
 }
 
-int64_t ColumnsOfOne(int64_t cols) {
-  int64_t parts = 1;
-  while (cols / parts > kMostColumns || cols % (parts * 8) != 0) ++parts;
-  return cols / parts;
+// Columns of the next instruction when so many are left: alike where that goes. Behind a panel's
+// first columns no other may begin (`step`), and sums of integers come in few widths.
+int64_t ColumnsOfOne(int64_t left, int64_t step, bool integers) {
+  constexpr int64_t kOfIntegers = 16, kMostOdd = 32;
+  if (integers && left > kMostOdd) step = std::max(step, kOfIntegers);
+  const int64_t width = CeilDiv(CeilDiv(left, CeilDiv(left, kMostColumns)), step) * step;
+  if (width <= left) return width;
+  return integers && left > kMostOdd ? left / step * step : left;
 }
 
 }  // namespace
@@ -93,14 +101,15 @@ void GemmInPlace(Lowering& l, const Gemm& g) {
   const int64_t steps = g.a.extents[g.transpose_a ? 0 : 1] / atom.k;
   const int64_t down = g.warp_rows / kWarpsTogether;
   const int64_t rows = g.c.extents[0] / down, cols = g.c.extents[1] / g.warp_cols;
-  const int64_t blocks = rows / atom.m, width = ColumnsOfOne(cols);
+  const int64_t blocks = rows / atom.m;
   const ExprRef group = Div(l.warp(), kWarpsTogether);
   const ExprRef first_row = l.Named("row", Mul(Div(group, g.warp_cols), MakeInt(rows)));
   const ExprRef first_col = l.Named("col", Mul(Mod(group, g.warp_cols), MakeInt(cols)));
 
   l.Emit(WgmmaSync{WgmmaSync::Op::kFence, c});
   for (int64_t block = 0; block < blocks; ++block) {
-    for (int64_t col = 0; col < cols; col += width) {
+    for (int64_t col = 0, width = 0; col < cols; col += width) {
+      width = ColumnsOfOne(cols - col, b.RowStep(), !IsFloat(atom.c));
       for (int64_t step = 0, next = 0; step < steps; step = next) {
         next = std::min(
             {steps, step + kMostSteps, step + a.EvenSteps(step), step + b.EvenSteps(step)});
