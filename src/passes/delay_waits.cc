@@ -30,17 +30,25 @@ class Delayer : public StmtMapper {
   }
 
  private:
-  // A wait that ends a branch stands behind the branches: where none is needed it costs nothing.
+  // A wait that ends a branch stands behind the branches, if the sum is known there: where none is
+  // needed it costs nothing.
   static void Append(const StmtRef& s, Block& out) {
     const If* branch = As<If>(s);
     if (!branch || branch->then_body.empty()) return out.push_back(s);
     const WgmmaSync* wait = SyncOf(branch->then_body.back(), WgmmaSync::Op::kWait);
-    if (!wait || wait->pending > 0) return out.push_back(s);
+    if (!wait || wait->pending > 0 || MadeIn(branch->then_body, wait->c)) return out.push_back(s);
     If shorter = *branch;
     const StmtRef moved = shorter.then_body.back();
     shorter.then_body.pop_back();
     out.push_back(MakeStmt(std::move(shorter), s->span, s->id));
     out.push_back(moved);
+  }
+
+  static bool MadeIn(const Block& block, BufferId c) {
+    return absl::c_any_of(block, [&](const StmtRef& s) {
+      const Alloc* alloc = As<Alloc>(s);
+      return alloc && alloc->buffer == c;
+    });
   }
 
   // The wait at `at`, down as far as it may go.

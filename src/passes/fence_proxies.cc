@@ -1,6 +1,7 @@
 #include "passes/fence_proxies.h"
 
 #include <utility>
+#include <vector>
 
 #include "absl/algorithm/container.h"
 #include "ir/visit.h"
@@ -13,11 +14,19 @@ class Fencer : public StmtMapper {
   explicit Fencer(const Module& module) : m_(module) {}
 
   Block MapBlock(const Block& b) override {
+    const bool behind = read_later_;
+    std::vector<bool> later(b.size() + 1, behind);  // from this statement on
+    for (size_t i = b.size(); i-- > 0;) later[i] = later[i + 1] || HoldsProducts(b[i]);
     Block out;
-    for (const StmtRef& s : b) {
-      if (As<Barrier>(s) && std::exchange(written_, false)) out.push_back(MakeStmt(ProxyFence{}));
-      out.push_back(MapStmt(s));
+    for (size_t i = 0; i < b.size(); ++i) {
+      // The next iteration comes behind this one.
+      read_later_ = later[i + 1] || (As<For>(b[i]) && HoldsProducts(b[i]));
+      if (As<Barrier>(b[i]) && read_later_ && std::exchange(written_, false)) {
+        out.push_back(MakeStmt(ProxyFence{}));
+      }
+      out.push_back(MapStmt(b[i]));
     }
+    read_later_ = behind;
     return out;
   }
 
@@ -54,8 +63,15 @@ class Fencer : public StmtMapper {
     return std::exchange(written_, before);
   }
 
+  static bool HoldsProducts(const StmtRef& s) {
+    bool found = false;
+    VisitStmts({s}, [&](const StmtRef& inner) { found = found || As<Wgmma>(inner); });
+    return found;
+  }
+
   const Module& m_;
-  bool written_ = false;  // such a tile, since the last fence
+  bool read_later_ = false;  // by products behind the statement at hand
+  bool written_ = false;     // such a tile, since the last fence
 };
 
 }  // namespace

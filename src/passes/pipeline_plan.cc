@@ -91,6 +91,7 @@ class Simulation {
     int iteration = -1;
     int group = -1;       // of the moves
     int read_epoch = -1;  // of the last use
+    bool trails = false;  // the last use runs on
   };
   struct RingState {
     std::vector<Slot> slots;
@@ -112,9 +113,10 @@ class Simulation {
     }
     if (uses_ != trips_) Fail("not every iteration is computed once");
     uses_ = 0;
-    for (const RingState& r : state_) {
-      for (const Slot& slot : r.slots) {
+    for (RingState& r : state_) {
+      for (Slot& slot : r.slots) {
         if (slot.phase == Phase::kFlying) Fail("copies are under way after the loop");
+        slot.trails = false;  // the loop is followed by a wait
       }
     }
   }
@@ -154,7 +156,7 @@ class Simulation {
 
   void Fill(RingState& r, int iteration, Phase phase) {
     Slot& slot = r.slots[r.fill];
-    if (slot.read_epoch == epoch_) {
+    if (slot.read_epoch == epoch_ || slot.trails) {
       Fail(absl::StrCat("slot ", r.fill, " is filled for iteration ", iteration,
                         " while iteration ", slot.iteration - first_, " may still read it"));
     }
@@ -206,11 +208,14 @@ class Simulation {
       Fail(absl::StrCat("iteration ", now_, " reads slot ", r.use,
                         " without a barrier behind the copies of other threads"));
     }
+    slot.trails = trailing > 0;
     slot.read_epoch = epoch_;
+    if (trailing == 0 || now_ < trailing) return;
+    // It ends within this use.
     const int depth = static_cast<int>(r.slots.size());
-    for (int i = 1; i <= std::min(trailing, now_); ++i) {
-      r.slots[(r.use + depth - i) % depth].read_epoch = epoch_;
-    }
+    Slot& over = r.slots[(r.use + depth - trailing) % depth];
+    over.trails = false;
+    over.read_epoch = epoch_;
   }
 
   const LoopPlan& plan_;

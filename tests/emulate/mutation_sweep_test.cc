@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
+#include <fstream>
 #include <regex>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -226,12 +228,12 @@ TEST(Mutation, GemmInSharedMemory) {
   ExpectAllNoticed(Gemm("f16", 2), testing::TargetFor("sm_80", false));
 }
 
+// Warpgroups multiply; with four slots their products run on into the next iteration.
 CudaCase WarpgroupGemm(int stages) {
   CudaCase c = Gemm("f16", stages);
-  for (auto& [name, value] : c.values) {
-    if (name[0] == 'b') value = "64";
-  }
-  c.dims = {{72, 72, 200}, {64, 72, 64}};
+  c.values = {
+      {"t", "f16"}, {"bm", "64"}, {"bn", "64"}, {"bk", "32"}, {"stages", absl::StrCat(stages)}};
+  c.dims = {{72, 72, 100}, {64, 72, 32}};
   return c;
 }
 
@@ -240,9 +242,13 @@ TEST(Mutation, GemmOfWarpgroups) {
 }
 
 TEST(Mutation, RingOfWarpgroups) {
-  ExpectAllNoticed(WarpgroupGemm(3), testing::TargetFor("sm_90a", true),
-                   {{"tl_proxy_fence", "TL_LOCAL(tl_f16, l1",
-                     "after the loop no product reads what the loop's copies wrote"}});
+  ExpectAllNoticed(WarpgroupGemm(3), testing::TargetFor("sm_90a", true));
+}
+
+TEST(Mutation, GemmWhoseProductsTrail) {
+  CudaCase c = WarpgroupGemm(4);
+  c.dims.push_back({64, 72, 300});
+  ExpectAllNoticed(c, testing::TargetFor("sm_90a", true));
 }
 
 TEST(Mutation, Softmax) {
@@ -304,9 +310,27 @@ TEST(Mutation, Fused) {
 
 // The second product takes its left factor from registers.
 TEST(Mutation, FusedByWarpgroups) {
-  ExpectAllNoticed(Fused(64, 64, 64, 128), testing::TargetFor("sm_90a", true),
-                   {{"tl_proxy_fence", "tl_move<8>(&s3[",
-                     "after the loop no product reads what the loop's copies wrote"}});
+  ExpectAllNoticed(Fused(64, 64, 64, 128), testing::TargetFor("sm_90a", true));
+}
+
+// What is multiplied in one iteration meets the ring's kept slot in the next one.
+TEST(Mutation, ProductsThatLag) {
+  std::ifstream file(TL_SOURCE_DIR "/tests/programs/table/lags.tl");
+  std::stringstream text;
+  text << file.rdbuf();
+  const CudaCase c = {
+      "lags", text.str(), {{"d", "32"}, {"bn", "16"}, {"stages", "2"}}, {{70, 60}, {64, 10}}, {}};
+  const char* const seen =
+      "the slot that the last lag reads was shown to all by the barrier of the last iteration: the "
+      "passes look at loops from outside";
+  ExpectAllNoticed(
+      c, testing::TargetFor("sm_90a", true),
+      {{"tl_proxy_fence", "float, 32, 1, true>(&l2[0]", seen},
+       {"__syncthreads", "float, 32, 1, true>(&l2[0]", seen},
+       {"tl_proxy_fence", "tl_wgmma_wait<0>", "no product follows the one iteration of this loop"},
+       {"tl_wgmma_fence", "float, 16, 2, false, false>(&l0[0]",
+        "the product clears the sums, which are waited for before they are touched again: the "
+        "manual asks for the fence, no value depends on it"}});
 }
 
 // Two groups with bodies of their own: one passes tiles and sums to the other.

@@ -28,22 +28,23 @@ void Gen::Leave(const Scope& s) {
 
 void Gen::Body(int statements, int depth) {
   for (int i = 0; i < statements; ++i) {
-    if (work_ > kMaxWork) return;
+    if (work_ > kMaxWork && work_ > MostWork()) return;
     for (int tries = 0; tries < 8 && !Statement(depth); ++tries) {
     }
   }
 }
 
 bool Gen::Statement(int depth) {
-  const bool room = tile_bytes_ < kMaxTiles;
+  const bool room = tile_bytes_ < (warpgroups() ? 4 * kMaxTiles : kMaxTiles);
+  const int products = warpgroups() ? 3 : 1;
   const int deep = depth > 0 ? 1 : 0;
   switch (r_.Weighted({room ? 10 : 0,
                        5,
                        room ? 14 : 3,
                        3,
                        room ? 6 : 0,
-                       room ? 5 : 0,
-                       room ? 4 * deep : 0,
+                       room ? 5 * products : 0,
+                       room ? 4 * deep * products : 0,
                        room ? 7 : 0,
                        room ? 2 : 0,
                        room ? 2 : 0,
@@ -58,7 +59,7 @@ bool Gen::Statement(int depth) {
                        3,
                        2,
                        1,
-                       room ? 3 * deep : 0,
+                       room ? 3 * deep * products : 0,
                        in_group_ == 0 && groups_ > 1 ? 6 * deep : 0,
                        channels_ && in_group_ == 0 && groups_ > 1 && room ? 12 * deep : 0})) {
     case 0:

@@ -5,8 +5,10 @@
 #include <cmath>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
 #include "backends/c_family/emit.h"
 #include "backends/cuda/dialect.h"
 #include "backends/cuda/targets.h"
@@ -108,7 +110,7 @@ Outcome Differential::Texts(const Program& program) {
   if (!again.ok()) return Differs("text", again.status());
   if (syntax::Print(*again) != printed)
     return Differs("text", "printed and parsed, it prints as another text");
-  StatusOr<Module> bound = Bind(*parsed, {program.values, ""});
+  StatusOr<Module> bound = Bind(*parsed, {.values = program.values});
   if (!bound.ok()) return Refused("bind", bound.status());
   module_ = std::make_unique<Module>(*std::move(bound));
   const std::string canonical = CanonicalText(*module_);
@@ -118,7 +120,7 @@ Outcome Differential::Texts(const Program& program) {
   if (!rebound.ok()) return Differs("text", rebound.status());
   if (CanonicalText(*rebound) != canonical)
     return Differs("text", "unparsed and bound, it is another program");
-  const StatusOr<Module> of_printed = Bind(*again, {program.values, ""});
+  const StatusOr<Module> of_printed = Bind(*again, {.values = program.values});
   if (!of_printed.ok() || CanonicalText(*of_printed) != canonical) {
     return Differs("text", "printed and bound, it is another program");
   }
@@ -217,10 +219,10 @@ StatusOr<std::string> Differential::RunThreads(const Module& thread,
   return testing::ThreadEval(thread, args, threads, seed).Run();
 }
 
-StatusOr<std::string> Differential::RunEmulated(const Module& thread,
+StatusOr<std::string> Differential::RunEmulated(const Module& thread, const Target& target,
                                                 const reference::GeneratedInputs& inputs,
                                                 uint64_t seed) {
-  TL_ASSIGN_OR_RETURN(const Generated generated, EmitC(thread, cuda_target_, CudaDialect()));
+  TL_ASSIGN_OR_RETURN(const Generated generated, EmitC(thread, target, CudaDialect()));
   TL_ASSIGN_OR_RETURN(const auto program, EmulatedProgram::Build(generated, compiler_));
   testing::Params params(thread, testing::PointersOf(inputs.arguments), inputs.arguments.host());
   for (size_t i = 0; i < thread.launches.size(); ++i) {
@@ -233,13 +235,26 @@ StatusOr<std::string> Differential::RunEmulated(const Module& thread,
   return std::string();
 }
 
+StatusOr<Target> Differential::TargetOf(const std::string& backend) const {
+  if (backend == "cpu") return cpu_target_;
+  if (backend == "cuda") return gpu_target_;
+  if (backend == "nested") return nested_target_;
+  if (backend == "thread") return thread_target_;
+  if (backend == "emulate") return cuda_target_;
+  std::string_view arch = backend;
+  if (!absl::ConsumePrefix(&arch, "emulate:")) {
+    return absl::InvalidArgumentError(absl::StrCat("there is no backend ", backend));
+  }
+  TL_ASSIGN_OR_RETURN(Target target, FindCudaTarget(std::string(arch)));
+  target.default_threads = cuda_target_.default_threads;
+  return target;
+}
+
 Outcome Differential::RunOn(const std::string& backend, const Program& program,
                             const Mutation& mutation) {
-  const Target& target = backend == "cpu"       ? cpu_target_
-                         : backend == "emulate" ? cuda_target_
-                         : backend == "cuda"    ? gpu_target_
-                         : backend == "nested"  ? nested_target_
-                                                : thread_target_;
+  const StatusOr<Target> found = TargetOf(backend);
+  if (!found.ok()) return Differs(backend, found.status());
+  const Target& target = *found;
   Module tile = *module_;
   bool changed = mutation && mutation(tile);
   StatusOr<Module> thread = Lower(tile, target);
@@ -253,8 +268,8 @@ Outcome Differential::RunOn(const std::string& backend, const Program& program,
   const StatusOr<std::string> run =
       backend == "cpu"    ? RunCpu(*thread, *inputs)
       : backend == "cuda" ? RunCuda(*thread, *inputs)
-      : backend == "emulate"
-          ? RunEmulated(*thread, *inputs, program.seed)
+      : absl::StartsWith(backend, "emulate")
+          ? RunEmulated(*thread, target, *inputs, program.seed)
           : RunThreads(*thread, *inputs, backend == "nested" ? 1 : kThreads, program.seed);
   if (!run.ok())
     return MayRefuse(run.status()) ? Refused(backend, run.status())

@@ -40,7 +40,8 @@ using Mutation = std::function<bool(Module& module)>;
 class Differential {
  public:
   // Of "nested" and "thread" (level Thread as a CPU and as a GPU gets it, interpreted: wild
-  // accesses and races are reported), "cpu" (compiled) and "emulate" (CUDA source on the host). The
+  // accesses and races are reported), "cpu" (compiled) and "emulate" (CUDA source on the host, for
+  // sm_80; "emulate:sm_90a": for another architecture). The
   // reference always runs, in both modes. Put "nested" before "cpu", whose wild accesses corrupt
   // the process. "cuda" needs a GPU.
   struct Places {
@@ -63,8 +64,9 @@ class Differential {
   StatusOr<std::string> RunCuda(const Module& thread, const reference::GeneratedInputs& inputs);
   StatusOr<std::string> RunThreads(const Module& thread, const reference::GeneratedInputs& inputs,
                                    int threads, uint64_t seed);
-  StatusOr<std::string> RunEmulated(const Module& thread, const reference::GeneratedInputs& inputs,
-                                    uint64_t seed);
+  StatusOr<std::string> RunEmulated(const Module& thread, const Target& target,
+                                    const reference::GeneratedInputs& inputs, uint64_t seed);
+  StatusOr<Target> TargetOf(const std::string& backend) const;
   StatusOr<reference::GeneratedInputs> Inputs(const Program& program) const;
   // Empty if the outputs are right.
   std::string CompareAll(const reference::GeneratedInputs& inputs, Outcome* outcome) const;

@@ -79,7 +79,7 @@ inline constexpr double kMaxInt = 1e15;  // ints are kept below, so that doubles
 
 class Gen {
  public:
-  explicit Gen(uint64_t seed) : r_(seed) { program_.seed = seed; }
+  Gen(uint64_t seed, Kind kind) : r_(seed), kind_(kind) { program_.seed = seed; }
   Program Run();
 
  private:
@@ -217,7 +217,12 @@ class Gen {
     DType dtype = DType::kF32;
   };
 
+  bool warpgroups() const { return kind_ == Kind::kWarpgroups; }
+  // Multiply-adds of a product, over all blocks and iterations.
+  double MostWork() const { return warpgroups() ? 4e6 : 150000; }
+
   Random r_;
+  const Kind kind_;
   Program program_;
   std::string decls_, body_, params_;
   int indent_ = 1;

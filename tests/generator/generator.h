@@ -22,7 +22,11 @@ struct Program {
   std::vector<int64_t> strides;  // of the `?`, in order
 };
 
-Program Generate(uint64_t seed);
+// What programs look like: any, or such that most products have the extents and the threads that
+// warpgroups multiply with.
+enum class Kind : uint8_t { kAny, kWarpgroups };
+
+Program Generate(uint64_t seed, Kind kind = Kind::kAny);
 
 }  // namespace tl::generator
 

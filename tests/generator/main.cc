@@ -1,10 +1,11 @@
 // generator --seed S --count N --backends nested,cpu,thread,emulate,cuda [--faults N] [--show]
-// [--refusals] [--whole] [--compiler PATH] [--library DIR]
+// [--refusals] [--whole] [--warpgroups] [--compiler PATH] [--library DIR]
 //
 // Runs programs of the seeds S … S+N-1 and prints what was refused, which operation met which type,
 // and every fault with its program, whole and made small. `--show` prints the programs and runs
 // nothing,
-// `--refusals` prints refused programs too, `--whole` does not make faults small.
+// `--refusals` prints refused programs too, `--whole` does not make faults small, `--warpgroups`
+// makes programs that reach sm_90a's products (backend emulate:sm_90a).
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -29,6 +30,7 @@ struct Flags {
   bool show = false;
   bool refusals = false;  // print them too
   bool minimize = true;
+  Kind kind = Kind::kAny;
   std::vector<std::string> backends = {"nested", "cpu", "thread"};
   Differential::Places places;
 };
@@ -42,6 +44,8 @@ Flags Parse(int argc, char** argv) {
       f.show = true;
     } else if (flag == "--refusals") {
       f.refusals = true;
+    } else if (flag == "--warpgroups") {
+      f.kind = Kind::kWarpgroups;
     } else if (flag == "--whole") {
       f.minimize = false;
     } else if (flag == "--seed") {
@@ -86,7 +90,7 @@ int Main(const Flags& flags) {
   int faults = 0;
   int64_t compared = 0, unbounded = 0;
   for (uint64_t i = 0; i < flags.count && faults < flags.max_faults; ++i) {
-    const Program program = Generate(flags.seed + i);
+    const Program program = Generate(flags.seed + i, flags.kind);
     if (flags.show) {
       std::printf("%s\n", Describe(program).c_str());
       continue;

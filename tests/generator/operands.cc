@@ -48,7 +48,8 @@ std::vector<int64_t> Gen::SomeExtents(int rank) {
   const auto size = [&] {
     return std::accumulate(extents.begin(), extents.end(), int64_t{1}, std::multiplies<>());
   };
-  while (size() > 1536) *std::max_element(extents.begin(), extents.end()) = r_.Range(1, 8);
+  const int64_t most = warpgroups() ? 8192 : 1536;
+  while (size() > most) *std::max_element(extents.begin(), extents.end()) = r_.Range(1, 8);
   return extents;
 }
 

@@ -58,7 +58,11 @@ std::string Gen::LaunchAttrs(bool groups) {
   std::string attrs;
   if (r_.Chance(12)) attrs += " persistent";
   if (groups) absl::StrAppend(&attrs, " groups=", groups_);
-  if (r_.Chance(15)) absl::StrAppend(&attrs, " threads=", r_.Pick({32, 64, 128}));
+  if (warpgroups()) {
+    absl::StrAppend(&attrs, " threads=", r_.Pick({128, 128, 128, 256}));
+  } else if (r_.Chance(15)) {
+    absl::StrAppend(&attrs, " threads=", r_.Pick({32, 64, 128}));
+  }
   if (r_.Chance(15))
     absl::StrAppend(&attrs, " order=", r_.Pick({"row", "col", "row(2)", "col(3)"}));
   if (r_.Chance(8)) absl::StrAppend(&attrs, " producer=", r_.Pick({"auto", "warp", "self"}));
@@ -69,6 +73,10 @@ std::string Gen::LaunchAttrs(bool groups) {
 void Gen::MakeLaunch(bool with_axes) {
   edges_.clear();
   for (int i = static_cast<int>(r_.Range(2, 4)); i > 0; --i) {
+    if (warpgroups()) {
+      edges_.push_back(r_.Pick({8, 16, 24, 32, 48, 64, 64, 64, 72, 80, 128}));
+      continue;
+    }
     edges_.push_back(r_.Pick({1,  2,  3,  4,  5,  6,  7,  8,  8,  12, 13,  16, 16,
                               17, 20, 24, 31, 32, 33, 40, 48, 64, 96, 160, 229}));
   }
@@ -230,6 +238,6 @@ Program Gen::Run() {
   return program_;
 }
 
-Program Generate(uint64_t seed) { return Gen(seed).Run(); }
+Program Generate(uint64_t seed, Kind kind) { return Gen(seed, kind).Run(); }
 
 }  // namespace tl::generator

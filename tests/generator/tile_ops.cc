@@ -324,7 +324,7 @@ bool Gen::OpGemm() {
   const DType type = TypesFor(a.dtype, b.dtype, r_)->c;
   const double amount = static_cast<double>(k) * Magnitude(a) * Magnitude(b);
   const double work = static_cast<double>(extents[0] * extents[1] * k);
-  if (amount > MostOf(type) || work * trips_ * blocks_ > 150000) return false;
+  if (amount > MostOf(type) || work * trips_ * blocks_ > MostWork()) return false;
   Tile* old = r_.Chance(50) ? PickTileIf([&](const Tile& t) {
     return CanWrite(t) && t.extents == extents && t.dtype == type && t.root != a.root &&
            t.root != b.root;
@@ -361,9 +361,10 @@ bool Gen::OpGemm() {
 // The usual shape: a loop over K that loads and multiplies.
 bool Gen::OpGemmLoop() {
   const GemmTypes types = kGemmTypes[r_.Range(0, std::size(kGemmTypes) - 1)];
-  const int64_t m = r_.Pick(edges_), n = r_.Pick(edges_), k = r_.Pick(edges_);
+  const int64_t m = warpgroups() ? r_.Pick({64, 64, 64, 128}) : r_.Pick(edges_);
+  const int64_t n = r_.Pick(edges_), k = r_.Pick(edges_);
   const double work = static_cast<double>(m * n * k);
-  if (work * trips_ * blocks_ * 4 > 150000) return false;
+  if (work * trips_ * blocks_ * 4 > MostWork()) return false;
   const bool ta = r_.Chance(35), tb = r_.Chance(35), is_float = IsFloat(types.c);
   Tile& acc = NewTile(types.c, {m, n}, r_.Chance(60) ? TileKind::kAcc : TileKind::kFragment,
                       is_float ? -MostOf(types.c) : LowestOf(types.c),

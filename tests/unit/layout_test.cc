@@ -249,6 +249,36 @@ TEST(MatrixFragments, Wgmma) {
   EXPECT_EQ(ConversionBetween(WgmmaC(32), WgmmaA(DType::kE4M3)), Conversion::kShuffle);
 }
 
+// Teams of four warps, each with whole instructions of 64 rows; columns are the widest
+// instruction's.
+TEST(MatrixFragments, TiledOverWarpgroups) {
+  const MatrixAtom atom{"", AtomForm::kWgmma, DType::kF16, DType::kF16, DType::kF32, 64, 8, 16};
+  for (const int n : {8, 24, 72, 176, 256}) {
+    EXPECT_EQ(TiledC(atom, 64, n, 4, 1), WgmmaC(n)) << n;
+  }
+  EXPECT_EQ(TiledA(atom, 64, 16, 4, 1), WgmmaA(DType::kF16));
+  // Two below each other with two instructions each, two beside each other.
+  const FragmentLayout c = TiledC(atom, 256, 48, 8, 2), one = WgmmaC(24);
+  ASSERT_EQ(c.size(LayoutAxis::kWarp), 16);
+  ASSERT_EQ(c.slots(), 2 * one.slots());
+  ForEachPlace(c, [&](const Place& p) {
+    const int64_t group = p.warp / 4, block = p.slot / one.slots();
+    Place in = p;
+    in.warp = p.warp % 4, in.slot = p.slot % one.slots();
+    const int64_t at = one.At(in);
+    const int64_t row = group / 2 * 128 + block * 64 + at / 24, col = group % 2 * 24 + at % 24;
+    ASSERT_EQ(c.At(p), row * 48 + col) << p.warp << " " << p.lane << " " << p.slot;
+  });
+  // Groups beside each other multiply the same rows.
+  const FragmentLayout a = TiledA(atom, 128, 32, 8, 2), step = WgmmaA(DType::kF16);
+  ForEachPlace(a, [&](const Place& p) {
+    Place in = p;
+    in.warp = p.warp % 4, in.slot = p.slot % step.slots();
+    const int64_t at = step.At(in);
+    ASSERT_EQ(a.At(p), (p.warp / 8 * 64 + at / 16) * 32 + p.slot / step.slots() * 16 + at % 16);
+  });
+}
+
 // Executes ldmatrix: matrix q has the rows that lanes 8q to 8q+7 name, and register q of lane t is
 // the 4 bytes t % 4 of row t / 4.
 void ExpectLdmatrix(const FragmentLayout& addresses, const FragmentLayout& fragment,
@@ -405,6 +435,27 @@ TEST(SharedLayout, SwizzleByRow) {
     chunks.push_back((SwizzledOffset(SwizzleFor(64), 64, row, 0) - row * 64) / 16);
   }
   EXPECT_THAT(chunks, ElementsAre(0, 1, 2, 3));
+}
+
+// The hardware permutes bits of whole addresses: in rows of 128 bytes bits 4 to 6 by 7 to 9, of 64
+// bits 4 and 5 by 7 and 8, of 32 bit 4 by 7. Tiles begin at multiples of 1024.
+TEST(SharedLayout, PanelsAreTheHardwaresOrder) {
+  for (int64_t row_bytes = 32; row_bytes <= 1024; row_bytes += 32) {
+    const Swizzle s = PanelsFor(row_bytes);
+    const int64_t width = row_bytes % 128 == 0 ? 128 : row_bytes % 64 == 0 ? 64 : 32;
+    EXPECT_EQ(s.panel_bytes, width == row_bytes ? 0 : width);
+    for (const int64_t rows : {8, 24, 64}) {
+      for (int64_t row = 0; row < rows; ++row) {
+        for (int64_t column = 0; column < row_bytes; ++column) {
+          const int64_t plain = column / width * rows * width + row * width + column % width;
+          const int64_t mask = width / 16 - 1;
+          ASSERT_EQ(SwizzledOffset(s, row_bytes, row, column, rows), plain ^ (plain >> 7 & mask)
+                                                                                 << 4)
+              << row_bytes << " " << row << " " << column;
+        }
+      }
+    }
+  }
 }
 
 TEST(SharedLayout, SwizzleMovesWholeChunksWithinTheirRow) {

@@ -125,7 +125,7 @@ std::string Compare(const Module& m, const Memory& want, const Memory& got, doub
 
 StatusOr<Module> BindText(std::string_view text, const Values& values) {
   TL_ASSIGN_OR_RETURN(const syntax::Program program, syntax::Parse(text));
-  return Bind(program, {values, ""});
+  return Bind(program, {.values = values});
 }
 
 std::string RunLowered(const Module& m, const Shape& shape, const testing::ThreadEvalArgs& args,

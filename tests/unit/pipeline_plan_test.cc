@@ -592,8 +592,8 @@ TEST(PlanPipelines, InertWithoutTheMeans) {
 
 // ---- The check of plans
 
-LoopPlan PlanOf(Transport transport, int depth) {
-  return MakeLoopPlan({.tiles = {0}, .depth = depth, .transport = transport});
+LoopPlan PlanOf(Transport transport, int depth, int trailing = 0) {
+  return MakeLoopPlan({.tiles = {0}, .depth = depth, .transport = transport, .trailing = trailing});
 }
 constexpr Transport kTransports[] = {Transport::kAsyncCopy, Transport::kRegisters};
 
@@ -635,6 +635,19 @@ TEST(VerifyPlan, AcceptsWhatIsMade) {
       EXPECT_TRUE(s.ok()) << Name(t) << " " << depth << ": " << s;
     }
   }
+}
+
+// A use that reads its slot for one iteration longer leaves one slot fewer to fill.
+TEST(VerifyPlan, UsesThatTrailTakeASlot) {
+  for (int depth = 3; depth <= 16; ++depth) {
+    const Status s = VerifyPlan(PlanOf(Transport::kAsyncCopy, depth, 1));
+    EXPECT_TRUE(s.ok()) << depth << ": " << s;
+    // The same steps with a use that nobody told the plan about.
+    LoopPlan plan = PlanOf(Transport::kAsyncCopy, depth);
+    plan.rings[0].trailing = 1;
+    EXPECT_EQ(VerifyPlan(plan).code(), absl::StatusCode::kInternal) << depth;
+  }
+  EXPECT_EQ(VerifyPlan(PlanOf(Transport::kAsyncCopy, 2, 1)).code(), absl::StatusCode::kInternal);
 }
 
 TEST(VerifyPlan, FindsPlantedFaults) {
@@ -681,12 +694,15 @@ TEST(VerifyPlan, FindsPlantedFaults) {
   };
   for (Transport t : kTransports) {
     for (int depth = 2; depth <= 5; ++depth) {
-      for (const Fault& fault : faults) {
-        LoopPlan plan = PlanOf(t, depth);
-        if (!fault.plant(plan)) continue;
-        const Status s = VerifyPlan(plan);
-        EXPECT_EQ(s.code(), absl::StatusCode::kInternal)
-            << fault.name << ", " << Name(t) << ", depth " << depth;
+      for (int trailing : {0, 1}) {
+        if (trailing > 0 && (t != Transport::kAsyncCopy || depth < 3)) continue;
+        for (const Fault& fault : faults) {
+          LoopPlan plan = PlanOf(t, depth, trailing);
+          if (!fault.plant(plan)) continue;
+          const Status s = VerifyPlan(plan);
+          EXPECT_EQ(s.code(), absl::StatusCode::kInternal)
+              << fault.name << ", " << Name(t) << ", depth " << depth << ", trailing " << trailing;
+        }
       }
     }
   }
