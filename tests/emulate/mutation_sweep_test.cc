@@ -233,7 +233,7 @@ CudaCase WarpgroupGemm(int stages) {
   CudaCase c = Gemm("f16", stages);
   c.values = {
       {"t", "f16"}, {"bm", "64"}, {"bn", "64"}, {"bk", "32"}, {"stages", absl::StrCat(stages)}};
-  c.dims = {{72, 72, 100}, {64, 72, 32}};
+  c.dims = {{72, 72, 200}, {64, 72, 32}};
   return c;
 }
 
@@ -247,7 +247,7 @@ TEST(Mutation, RingOfWarpgroups) {
 
 TEST(Mutation, GemmWhoseProductsTrail) {
   CudaCase c = WarpgroupGemm(4);
-  c.dims.push_back({64, 72, 300});
+  c.dims.push_back({64, 72, 320});
   ExpectAllNoticed(c, testing::TargetFor("sm_90a", true));
 }
 
@@ -328,9 +328,8 @@ TEST(Mutation, ProductsThatLag) {
       {{"tl_proxy_fence", "float, 32, 1, true>(&l2[0]", seen},
        {"__syncthreads", "float, 32, 1, true>(&l2[0]", seen},
        {"tl_proxy_fence", "tl_wgmma_wait<0>", "no product follows the one iteration of this loop"},
-       {"tl_wgmma_fence", "float, 16, 2, false, false>(&l0[0]",
-        "the product clears the sums, which are waited for before they are touched again: the "
-        "manual asks for the fence, no value depends on it"}});
+       {"tl_wgmma_fence", "float, 32, 1, true>(&l2[0]",
+        "the sums and the left operand are as they were at the fence of the product before"}});
 }
 
 // Two groups with bodies of their own: one passes tiles and sums to the other.

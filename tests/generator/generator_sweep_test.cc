@@ -16,12 +16,13 @@ namespace tl::generator {
 namespace {
 
 // Programs of a shard's seeds; at most 5 % may be refused.
-void RunShard(uint64_t first, int count, const std::vector<std::string>& backends) {
+void RunShard(uint64_t first, int count, const std::vector<std::string>& backends,
+              Kind kind = Kind::kAny) {
   Differential differential(backends);
   std::map<std::string, int> refusals;
   int refused = 0;
   for (int i = 0; i < count; ++i) {
-    const Program program = Generate(first + static_cast<uint64_t>(i));
+    const Program program = Generate(first + static_cast<uint64_t>(i), kind);
     const Outcome outcome = differential.Run(program);
     if (outcome.verdict == Verdict::kRefused) {
       ++refused;
@@ -51,6 +52,10 @@ TEST_P(Shard, CudaSourceAgreesWithTheReference) {
   RunShard(FirstSeed(GetParam()) + 500, 4, {"emulate"});
 }
 
+TEST_P(Shard, ProductsOfWarpgroupsAgreeWithTheReference) {
+  RunShard(FirstSeed(GetParam()) + 700, 4, {"emulate:sm_90a"}, Kind::kWarpgroups);
+}
+
 INSTANTIATE_TEST_SUITE_P(Random, Shard, ::testing::Range(0, 4));
 
 // Programs that showed a fault once.
@@ -65,6 +70,9 @@ TEST(Generator, OldFaultsStayMended) {
   for (uint64_t seed : {10194, 34013, 24405}) {
     EXPECT_EQ(gpu.Run(Generate(seed)).verdict, Verdict::kAgrees) << seed;
   }
+  // A wait for sums that only a branch knows.
+  Differential hopper({"emulate:sm_90a"});
+  EXPECT_EQ(hopper.Run(Generate(65, Kind::kWarpgroups)).verdict, Verdict::kAgrees);
 }
 
 TEST(Generator, IsTheSameEverywhere) {
