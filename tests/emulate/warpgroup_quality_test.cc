@@ -1,0 +1,139 @@
+// The shipped tiles of gemm and attention as sm_90a gets them: products of warpgroups that nothing
+// converts for and nothing serialises, no spills, no bank conflicts. Judged by the passes' notes,
+// the emulator's counters and, where there is NVRTC, by the assembler's log and the PTX.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "tests/emulate/emulate_testing.h"
+
+namespace tl {
+namespace {
+
+using ::testing::Contains;
+using testing::CudaCase;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+struct Shipped {
+  const char* family;
+  testing::Values values;
+  int products;
+};
+
+// What the `for sm_90a` clauses of the families come to.
+testing::Values With(testing::Values common, const testing::Values& own) {
+  common.insert(common.end(), own.begin(), own.end());
+  return common;
+}
+const std::vector<Shipped>& All() {
+  const testing::Values gemm = {
+      {"bm", "128"}, {"bn", "256"}, {"bk", "64"}, {"stages", "4"}, {"bytes", "196608"}};
+  const testing::Values attention = {{"bm", "128"},   {"bn", "128"},     {"rows", "16"},
+                                     {"stages", "2"}, {"overlap", "on"}, {"bytes", "229376"}};
+  static const auto& all = *new std::vector<Shipped>{
+      {"gemm", gemm, 1},
+      {"gemm", With(gemm, {{"ta", "on"}, {"t", "f16"}}), 1},
+      // Not with dynamic dims: ptxas then serialises the products that trail (C7515).
+      {"gemm", With(gemm, {{"tb", "off"}, {"M", "4096"}, {"N", "4096"}, {"K", "4096"}}), 1},
+      {"gemm", With(gemm, {{"bias", "on"}, {"act", "gelu"}, {"residual", "on"}}), 1},
+      {"gemm", With(gemm, {{"M", "4096"}, {"N", "4096"}, {"K", "4096"}}), 1},
+      // The last lag runs behind the loop.
+      {"attention", attention, 3},
+      {"attention", With(attention, {{"causal", "on"}, {"lse", "on"}, {"t", "f16"}}), 3},
+      {"attention", With(attention, {{"D", "64"}}), 3},
+  };
+  return all;
+}
+
+std::string NameOf(const Shipped& s) {
+  return absl::StrCat(s.family, " ", absl::StrJoin(s.values, " ", absl::PairFormatter("=")));
+}
+
+StatusOr<testing::Lowered> LoweredFor90a(const Shipped& s) {
+  return testing::LowerText(testing::FamilyText(s.family), s.values, *FindCudaTarget("sm_90a"));
+}
+
+TEST(WarpgroupQuality, Notes) {
+  for (const Shipped& s : All()) {
+    SCOPED_TRACE(NameOf(s));
+    const auto lowered = LoweredFor90a(s);
+    ASSERT_TRUE(lowered.ok()) << lowered.status();
+    int products = 0;
+    for (const std::string& note : lowered->thread.notes) {
+      products += absl::StrContains(note, ": wgmma.");
+      EXPECT_FALSE(absl::StrContains(note, "converted") ||
+                   absl::StrContains(note, "bank conflicts") ||
+                   absl::StrContains(note, "is not pipelined") ||
+                   absl::StrContains(note, "stays in shared memory"))
+          << note;
+    }
+    EXPECT_EQ(products, s.products);
+    EXPECT_THAT(lowered->thread.notes, Contains(HasSubstr("filled by asynchronous copies")));
+  }
+}
+
+// Attention's scores go on as the next product's left operand without a way through memory.
+TEST(WarpgroupQuality, AttentionLoadsNoMatrices) {
+  for (const Shipped& s : All()) {
+    if (s.family != std::string_view("attention")) continue;
+    SCOPED_TRACE(NameOf(s));
+    const auto lowered = LoweredFor90a(s);
+    ASSERT_TRUE(lowered.ok()) << lowered.status();
+    const std::string text = testing::KernelText(lowered->generated);
+    EXPECT_THAT(text, Not(HasSubstr("tl_load_matrix")));
+    EXPECT_THAT(text, HasSubstr("tl_wgmma_wait<1>"));  // something runs beside
+  }
+}
+
+TEST(WarpgroupQuality, NoBankConflicts) {
+  for (const char* ta : {"off", "on"}) {
+    EmulateStats stats;
+    const CudaCase c{"gemm",
+                     testing::FamilyText("gemm"),
+                     {{"ta", ta}, {"tb", ta}, {"bm", "64"}, {"bn", "64"}, {"bk", "64"}},
+                     {{64, 64, 192}},
+                     {}};
+    ExpectRightNumbers(c, *FindCudaTarget("sm_90a"), {.seeds = {1}, .stats = &stats});
+    EXPECT_GT(stats.async_writes.accesses, 0);
+    EXPECT_EQ(stats.async_writes.extra, 0);
+    EXPECT_EQ(stats.vector_reads.extra, 0);
+    EXPECT_EQ(stats.vector_writes.extra, 0);
+  }
+}
+
+TEST(WarpgroupQuality, Assembled) {
+  const std::unique_ptr<Backend> backend = MakeCudaBackend(testing::TestPaths());
+  const StatusOr<std::string> identity = backend->CompilerIdentity();
+  if (!identity.ok()) GTEST_SKIP() << "SKIP, no NVRTC: " << identity.status().message();
+  const Target target = *FindCudaTarget("sm_90a");
+  for (const Shipped& s : All()) {
+    SCOPED_TRACE(NameOf(s));
+    const auto lowered = LoweredFor90a(s);
+    ASSERT_TRUE(lowered.ok()) << lowered.status();
+    const auto built = backend->Build(lowered->generated, target);
+    ASSERT_TRUE(built.ok()) << built.status() << DetailOf(built.status()).log;
+    EXPECT_FALSE(absl::StrContains(built->log, "C75")) << built->log;  // serialised
+    const BuildFacts facts = backend->ReadLog(built->log, lowered->generated.entries, target);
+    ASSERT_EQ(facts.entries.size(), lowered->generated.entries.size()) << built->log;
+    for (const auto& entry : facts.entries) {
+      EXPECT_EQ(entry.spill_store_bytes, 0);
+      EXPECT_EQ(entry.stack_bytes, 0);
+      EXPECT_GE(entry.blocks_per_unit, 1);
+    }
+    const auto ptx = backend->Disassemble(lowered->generated, "", target, "ptx");
+    ASSERT_TRUE(ptx.ok()) << ptx.status();
+    EXPECT_THAT(*ptx, HasSubstr("wgmma.mma_async.sync.aligned.m64n"));
+    EXPECT_THAT(*ptx, Not(HasSubstr("mma.sync.aligned")));
+  }
+}
+
+}  // namespace
+}  // namespace tl
