@@ -21,6 +21,7 @@ class Delayer : public StmtMapper {
   Block MapBlock(const Block& b) override {
     Block out;
     for (const StmtRef& s : b) Append(MapStmt(s), out);
+    SinkFences(out);
     // The last ones first: they make way.
     for (size_t i = out.size(); i-- > 0;) {
       const WgmmaSync* wait = SyncOf(out[i], WgmmaSync::Op::kWait);
@@ -30,6 +31,14 @@ class Delayer : public StmtMapper {
   }
 
  private:
+  // Behind barriers, to their instructions: a wait that stops at the barrier stands before them.
+  static void SinkFences(Block& block) {
+    for (size_t i = 0; i + 1 < block.size(); ++i) {
+      const bool passes = As<Barrier>(block[i + 1]) || As<ProxyFence>(block[i + 1]);
+      if (passes && SyncOf(block[i], WgmmaSync::Op::kFence)) std::swap(block[i], block[i + 1]);
+    }
+  }
+
   // A wait that ends a branch stands behind the branches, if the sum is known there: where none is
   // needed it costs nothing.
   static void Append(const StmtRef& s, Block& out) {

@@ -147,6 +147,15 @@ TEST(DelayWaits, NotPastWritesToWhatIsMultiplied) {
             "fence o+= commit x= wait0 x=");
 }
 
+// What is waited for before a barrier is not between a fence and its product.
+TEST(DelayWaits, FencesStandBehindBarriers) {
+  Words w;
+  Block second = w.Waited('o', 'p', 'v');
+  second.insert(second.begin() + 1, w.Meet()[0]);
+  EXPECT_EQ(w.After(DelayWaits, {w.Waited('s', 'k', 'v'), second}),
+            "fence s+= commit wait0 barrier fence o+= commit wait0");
+}
+
 // A wait that ends a branch stands behind it, and knows what the branch multiplies.
 TEST(DelayWaits, BehindABranch) {
   Words w;
