@@ -7,6 +7,7 @@
 #ifndef TILEJIT_BACKENDS_BACKEND_H_
 #define TILEJIT_BACKENDS_BACKEND_H_
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -14,6 +15,7 @@
 #include <string_view>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "base/search_paths.h"
 #include "base/status.h"
 #include "base/target.h"
@@ -21,12 +23,36 @@
 
 namespace tl {
 
+// A window of an operand that a kernel copies in one piece: elements along each of the operand's
+// dims, and the bytes of a row in shared memory, by which its 16-byte chunks are permuted there.
+struct BoxOfOperand {
+  int operand = 0;  // index into Module::operands
+  std::vector<int64_t> extents;
+  int row_bytes = 0;
+};
+
+// What a device's kernels take for such a window of a tensor.
+struct alignas(64) TensorMap {
+  std::array<std::byte, 128> bytes{};
+};
+// Dim 0 is the innermost, its elements lie beside each other. Not more than 5 dims.
+struct TensorMapRecipe {
+  const void* data = nullptr;
+  int64_t bytes = -1;  // of the storage; -1: unknown
+  DType dtype = DType::kF32;
+  absl::InlinedVector<int64_t, 5> dims;
+  absl::InlinedVector<int64_t, 5> strides;  // bytes; of dims 1 and on
+  absl::InlinedVector<int64_t, 5> box;      // elements in each dim
+  int swizzle = 0;  // bytes of a row whose chunks are permuted: 0, 32, 64, 128
+};
+
 // One kernel of a binary; a program has one per `launch`.
 struct Entry {
   std::string symbol;
   int threads = 1;  // per block, all groups
   int groups = 1;
   int64_t shared_bytes = 0;  // dynamic shared memory (GPU) or scratch arena (CPU) per block
+  std::vector<BoxOfOperand> boxes;
 };
 
 // Source text of a whole program.
@@ -75,7 +101,9 @@ struct DeviceInfo {
 
 // The arguments of every entry of a program, in this order: operand pointers, workspace pointers,
 // dims, strides (int64), scalars as their compute type (int64 for ints and bools, float, double).
-// params[i] points at the i-th value, as cuLaunchKernel takes it; CPU entries read the same array.
+// Then, of the entry's own, for each of its boxes a TensorMap and an int64 that says whether it is
+// one. params[i] points at the i-th value, as cuLaunchKernel takes it; CPU entries read the same
+// array.
 struct LaunchParams {
   void** params = nullptr;
   int num_params = 0;
@@ -88,6 +116,12 @@ class LoadedKernel {
   virtual ~LoadedKernel() = default;
   // Enqueues entry number `entry` with `blocks` >= 1 blocks.
   virtual Status Launch(int entry, int64_t blocks, const LaunchParams& params) = 0;
+  // The map of a window; an error where the device has none for such a tensor.
+  virtual Status Describe(const TensorMapRecipe& recipe, TensorMap& map) const {
+    (void)recipe;
+    (void)map;
+    return absl::UnimplementedError("the device copies no boxes");
+  }
   // Registers per thread, spill bytes ... of each entry, as the driver reports them: JSON object
   // text.
   virtual std::string Facts() const { return "{}"; }

@@ -38,6 +38,7 @@ struct Target {
   // Fragments may live in the registers of a block's threads; else all tiles lie in shared memory.
   bool register_fragments = false;
   bool async_copies = false;  // global to shared memory without passing through registers
+  bool bulk_copies = false;   // BulkLoad
   bool matrix_loads = false;  // LoadMatrix
   std::vector<MatrixAtom> matrix_atoms;  // fastest first among those that fit one gemm
 };

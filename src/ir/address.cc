@@ -55,12 +55,16 @@ ExprRef Swizzled(const Buffer& b, const ExprRef& row, const ExprRef& col) {
   return MakeBinary(BinaryOp::kBitXor, col, Mul(turn, MakeInt(chunk)));
 }
 
-PanelOffset OffsetInPanels(const Buffer& b, const ExprRef& row, const ExprRef& col) {
+PanelOffset OffsetInPanels(const Buffer& b, const std::vector<ExprRef>& index) {
+  const int64_t rows = b.extents[b.rank() - 2], cols = b.extents.back();
+  ExprRef lead = MakeInt(0);
+  for (int d = 0; d + 2 < b.rank(); ++d) lead = Add(Mul(lead, MakeInt(b.extents[d])), index[d]);
+  lead = Mul(lead, MakeInt(rows * cols));
+  const ExprRef &row = index[b.rank() - 2], &col = index.back();
   const int64_t panel = b.PanelElements();
-  const ExprRef piece = panel == b.extents.back() ? MakeInt(0) : Div(col, panel);
-  const int64_t rows = b.extents[b.rank() - 2];
-  return {Add(Mul(piece, MakeInt(rows * panel)), Mul(row, MakeInt(panel))),
-          panel == b.extents.back() ? col : Mod(col, panel)};
+  if (panel == cols) return {Add(lead, Mul(row, MakeInt(cols))), col};
+  lead = Add(lead, Mul(Div(col, panel), MakeInt(rows * panel)));
+  return {Add(lead, Mul(row, MakeInt(panel))), Mod(col, panel)};
 }
 
 ExprRef TensorStride(const Module& module, BufferId buffer, int dim) {
@@ -78,11 +82,8 @@ ExprRef TensorOffset(const Module& module, BufferId buffer, const std::vector<Ex
   ExprRef offset = MakeInt(0);
   if (b.scope != Scope::kGlobal) {
     if (rank < 2) return rank == 0 ? offset : index[0];
-    for (int d = 0; d + 2 < rank; ++d) offset = Add(Mul(offset, MakeInt(b.extents[d])), index[d]);
-    const int64_t rows = b.extents[rank - 2], cols = b.extents[rank - 1];
-    offset = Mul(offset, MakeInt(rows * cols));
-    const auto [row, col] = OffsetInPanels(b, index[rank - 2], index[rank - 1]);
-    return Add(Add(offset, row), Swizzled(b, index[rank - 2], col));
+    const auto [row, col] = OffsetInPanels(b, index);
+    return Add(row, Swizzled(b, index[rank - 2], col));
   }
   const int plain = b.packed.empty() ? rank : rank - 2;
   for (int d = 0; d < plain; ++d)

@@ -18,13 +18,12 @@ namespace tl {
 // permuted where the tile has a swizzle.
 ExprRef TensorOffset(const Module& module, BufferId buffer, const std::vector<ExprRef>& index);
 
-// Of an element of a tile's last two dims: where its row of its panel begins (of all rows of the
-// panel before it and all panels before that), and its column there, before the row's chunks are
-// permuted. Tiles without panels have one.
+// Of an element of a tile of two dims or more: where its row of its panel begins, and its column
+// there, before the row's chunks are permuted. Tiles without panels have one.
 struct PanelOffset {
   ExprRef row, col;
 };
-PanelOffset OffsetInPanels(const Buffer& tile, const ExprRef& row, const ExprRef& col);
+PanelOffset OffsetInPanels(const Buffer& tile, const std::vector<ExprRef>& index);
 
 // Column of a tile's row, or of a panel's, after its 16-byte chunks are permuted
 // (layout/shared_layout.h).

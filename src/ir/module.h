@@ -97,6 +97,7 @@ struct Buffer {
   bool accumulator = false;             // alloc_acc: only gemm, fill and copy touch it
   ReduceOp reduce_op = ReduceOp::kSum;  // role kReducer
   int64_t depth = 1;                    // channels
+  int arrivals = 0;                     // role kMbarriers: of a phase; 0: a pass makes them itself
   // Level Thread: byte offset of the tile's storage in its block's arena; -1: not there (kLocal
   // lives in registers or on the stack).
   int64_t arena_offset = -1;
@@ -229,6 +230,10 @@ struct Copy {
   // From level Planned on: global to a ring; may still be under way until an AsyncWait for the
   // group it belongs to and a barrier.
   bool async = false;
+  // Besides: by boxes (BulkLoad) where the launch permits it. One arrival at this mbarrier, whose
+  // phase ends when the boxes are there; a barrier is needed behind it all the same.
+  BufferId barriers = kNoId;
+  ExprRef barrier;
 };
 struct Fill {
   Region dst;
@@ -351,6 +356,18 @@ struct AsyncMove {
   int count;
   ExprRef inside;
 };
+// Copies a box of a tensor to shared memory, without waiting: one thread for all. The box begins at
+// element `at` (one index a dim; what lies outside of the tensor arrives as zeros), its extents and
+// the order of its rows are those of Launch::boxes[box]. Its bytes count for the running phase of
+// the mbarrier (Op::kExpect).
+struct BulkLoad {
+  int box;
+  std::vector<ExprRef> at;
+  BufferId dst;
+  ExprRef dst_offset;
+  BufferId barriers;
+  ExprRef barrier;
+};
 // Closes the group of this thread's asynchronous copies since the last commit; empty groups count.
 struct AsyncCommit {};
 // Waits until at most `pending` of this thread's newest groups are under way.
@@ -411,7 +428,8 @@ struct WgmmaSync {
     kWait,    // until at most `pending` of the newest groups are under way
   };
   Op op;
-  BufferId c;  // the registers that it is about; kNoId for kCommit
+  // The registers that it is about, which the thread has set or will read; kNoId: none.
+  BufferId c;
   int pending = 0;
 };
 // What this thread has written to shared memory is there for instructions that read it in place,
@@ -446,6 +464,7 @@ struct Mbarrier {
   enum class Op : uint8_t {
     kInit,    // `value`: arrivals of a phase
     kArrive,  // no value
+    kExpect,  // arrives; the phase does not end before `value` bytes more have been copied
     kWait,    // until the phase of parity `value` has ended; the one before the first has
   };
   Op op;
@@ -455,11 +474,12 @@ struct Mbarrier {
 };
 
 struct Stmt {
-  using Node = std::variant<Let, Assign, Alloc, Store, AtomicElement, For, If, Copy, Fill, Gemm,
-                            Reduce, ArgMax, CumSum, Finish, Atomic, Parallel, OnGroup, Lag, InTurn,
-                            Send, Recv, ThreadFor, Barrier, OnFirstThread, ChannelAcquire,
-                            ChannelRelease, SlotFor, VectorMove, AsyncMove, AsyncCommit, AsyncWait,
-                            LoadMatrix, Mma, Wgmma, WgmmaSync, ProxyFence, LaneExchange, Mbarrier>;
+  using Node =
+      std::variant<Let, Assign, Alloc, Store, AtomicElement, For, If, Copy, Fill, Gemm, Reduce,
+                   ArgMax, CumSum, Finish, Atomic, Parallel, OnGroup, Lag, InTurn, Send, Recv,
+                   ThreadFor, Barrier, OnFirstThread, ChannelAcquire, ChannelRelease, SlotFor,
+                   VectorMove, AsyncMove, AsyncCommit, AsyncWait, LoadMatrix, Mma, Wgmma, WgmmaSync,
+                   ProxyFence, LaneExchange, Mbarrier, BulkLoad>;
   Node node;
   Span span;
   int id = 0;  // number of the statement in program order, from 1; 0: made by a pass
@@ -494,6 +514,19 @@ struct SplitAxis {
   ExprRef parts;  // number of runs, >= 1
 };
 
+// Windows of an operand that bulk copies move, an argument of the entry: how many elements along
+// each of its dims, and the bytes of a row of the tile, by which its chunks are permuted
+// (PanelsFor).
+struct TensorBox {
+  int operand;  // index into Module::operands
+  std::vector<int64_t> extents;
+  int row_bytes;
+  // 1, or 0 where the tensor of this launch cannot be described: its start or a stride is no
+  // multiple of 16 bytes.
+  VarId usable = kNoId;
+  bool operator==(const TensorBox&) const = default;
+};
+
 enum class Order : uint8_t { kRow, kCol, kLongest };
 enum class Producer : uint8_t { kAuto, kWarp, kSelf };
 
@@ -507,8 +540,9 @@ struct Launch {
   int panel = 0;          // `order=row(8)`: tiles per panel; 0: plain
   VarId longest = kNoId;  // order=longest(m)
   Producer producer = Producer::kAuto;
-  std::vector<int> cluster;  // per axis, empty: none
-  int64_t arena_bytes = 0;   // level Thread: shared memory (scratch on a CPU) of one block
+  std::vector<int> cluster;      // per axis, empty: none
+  std::vector<TensorBox> boxes;  // level Thread: of BulkLoads
+  int64_t arena_bytes = 0;       // level Thread: shared memory (scratch on a CPU) of one block
   // Level Thread: index of the block in the one-dimensional grid; `axes` are decoded from it by
   // Lets.
   VarId block = kNoId;

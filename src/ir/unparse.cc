@@ -511,10 +511,20 @@ class Unparser {
   }
 
   void Write(const Mbarrier& x, Out& out) {
-    const bool init = x.op == Mbarrier::Op::kInit, wait = x.op == Mbarrier::Op::kWait;
-    syntax::Stmt s{.op = init ? "mbarrier_init" : wait ? "mbarrier_wait" : "mbarrier_arrive"};
+    static constexpr std::string_view kNames[] = {"mbarrier_init", "mbarrier_arrive",
+                                                  "mbarrier_expect", "mbarrier_wait"};
+    syntax::Stmt s{.op = std::string(kNames[static_cast<size_t>(x.op)])};
     s.operands.push_back(ElementText(x.barriers, x.index));
     if (x.value) s.operands.push_back(Text(x.value));
+    out.push_back(std::move(s));
+  }
+
+  void Write(const BulkLoad& x, Out& out) {
+    syntax::Stmt s{.op = "load_box"};
+    s.operands.push_back(IntText(x.box));
+    for (const ExprRef& e : x.at) s.operands.push_back(Text(e));
+    s.operands.push_back(ElementText(x.barriers, x.barrier));
+    s.targets.push_back(ElementText(x.dst, x.dst_offset));
     out.push_back(std::move(s));
   }
 

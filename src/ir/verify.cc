@@ -49,7 +49,8 @@ std::string_view NameOf(const Stmt& s) {
                                                 "wgmma sync",
                                                 "proxy fence",
                                                 "lane exchange",
-                                                "mbarrier"};
+                                                "mbarrier",
+                                                "bulk load"};
   static_assert(std::size(kNames) == std::variant_size_v<Stmt::Node>);
   return kNames[s.node.index()];
 }
@@ -62,7 +63,8 @@ bool IsThreadOnly(const Stmt& s) { return s.node.index() >= Stmt::Node(ThreadFor
 // What a plan puts among tile operations.
 bool IsPlan(const Stmt& s) {
   return std::holds_alternative<Barrier>(s.node) || std::holds_alternative<AsyncCommit>(s.node) ||
-         std::holds_alternative<AsyncWait>(s.node) || std::holds_alternative<WgmmaSync>(s.node);
+         std::holds_alternative<AsyncWait>(s.node) || std::holds_alternative<WgmmaSync>(s.node) ||
+         std::holds_alternative<Mbarrier>(s.node) || std::holds_alternative<ProxyFence>(s.node);
 }
 
 bool IsBoolOp(BinaryOp op) { return op == BinaryOp::kAnd || op == BinaryOp::kOr; }
@@ -156,6 +158,7 @@ class Verifier {
     }
     if (level_ == Level::kThread) {
       for (VarId v : {launch.block, launch.thread, launch.group, launch.group_thread}) Define(v);
+      for (const TensorBox& box : launch.boxes) Define(box.usable);
     }
     CheckBlock(launch.body);
     for (; scope_vars_.size() > before; scope_vars_.pop_back()) {
@@ -495,7 +498,7 @@ class Verifier {
   }
   void Check(const WgmmaSync& x) {
     Require(x.pending >= 0, "groups of a wait for matrix instructions");
-    Require(x.op == WgmmaSync::Op::kCommit || IsBuffer(x.c), "registers of a fence or a wait");
+    Require(x.c == kNoId || IsBuffer(x.c), "registers of a fence or a wait");
   }
   void Check(const ProxyFence&) {}
   void Check(const LaneExchange& x) {
@@ -508,7 +511,16 @@ class Verifier {
     if (!status_.ok()) return;
     Require(m_.buffer(x.barriers).role == BufferRole::kMbarriers, "holds no mbarriers");
     if (x.op == Mbarrier::Op::kArrive) return Require(!x.value, "an arrival has no value");
-    CheckInt(x.value, "arrivals or parity of an mbarrier");
+    CheckInt(x.value, "arrivals, bytes or parity of an mbarrier");
+  }
+  void Check(const BulkLoad& x) {
+    for (const ExprRef& e : x.at) CheckInt(e, "place of a box");
+    CheckElement(x.dst, {x.dst_offset});
+    CheckElement(x.barriers, {x.barrier});
+    if (!status_.ok()) return;
+    const bool known = x.box >= 0 && x.box < static_cast<int>(launch_->boxes.size());
+    Require(known && x.at.size() == launch_->boxes[x.box].extents.size(), "box of a bulk load");
+    Require(m_.buffer(x.dst).in_place, "a box lands in a tile whose rows lie otherwise");
   }
 
   const Module& m_;

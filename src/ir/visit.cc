@@ -125,6 +125,7 @@ void VisitStmtExprs(const Stmt& s, absl::FunctionRef<void(const ExprRef&)> visit
           [&](const If& x) { visit(x.cond); },
           [&](const Copy& x) {
             if (x.rows) visit(x.rows);
+            if (x.barrier) visit(x.barrier);
           },
           [&](const Fill& x) { visit(x.value); },
           [&](const ThreadFor& x) { visit(x.extent); },
@@ -138,6 +139,7 @@ void VisitStmtExprs(const Stmt& s, absl::FunctionRef<void(const ExprRef&)> visit
             visit(x.index);
             if (x.value) visit(x.value);
           },
+          [&](const BulkLoad& x) { list(x.at), visit(x.dst_offset), visit(x.barrier); },
           [&](const auto&) {},
       },
       s.node);
@@ -161,36 +163,38 @@ void VisitBlocks(const Stmt& s, absl::FunctionRef<void(const Block&)> visit) {
 
 void VisitAccesses(const Stmt& s,
                    absl::FunctionRef<void(BufferId, const ExprRef&, bool write)> visit) {
-  std::visit(Overloaded{
-                 [&](const Store& x) {
-                   if (x.op != StoreOp::kSet) visit(x.buffer, x.index[0], false);
-                   visit(x.buffer, x.index[0], true);
-                 },
-                 [&](const AtomicElement& x) { visit(x.buffer, x.index[0], true); },
-                 [&](const VectorMove& x) {
-                   visit(x.src, x.src_offset, false), visit(x.dst, x.dst_offset, true);
-                 },
-                 [&](const AsyncMove& x) {
-                   visit(x.src, x.src_offset, false), visit(x.dst, x.dst_offset, true);
-                 },
-                 [&](const LoadMatrix& x) {
-                   visit(x.src, x.src_offset, false), visit(x.dst, x.dst_offset, true);
-                 },
-                 [&](const Mma& x) {
-                   visit(x.a, x.a_offset, false), visit(x.b, x.b_offset, false);
-                   visit(x.c, x.c_offset, false), visit(x.c, x.c_offset, true);
-                 },
-                 [&](const Wgmma& x) {
-                   visit(x.a.buffer, x.a.offset, false), visit(x.b.buffer, x.b.offset, false);
-                   visit(x.c, x.c_offset, false), visit(x.c, x.c_offset, true);
-                 },
-                 // Arriving and waiting order accesses, they are none themselves.
-                 [&](const Mbarrier& x) {
-                   if (x.op == Mbarrier::Op::kInit) visit(x.barriers, x.index, true);
-                 },
-                 [&](const auto&) {},
-             },
-             s.node);
+  std::visit(
+      Overloaded{
+          [&](const Store& x) {
+            if (x.op != StoreOp::kSet) visit(x.buffer, x.index[0], false);
+            visit(x.buffer, x.index[0], true);
+          },
+          [&](const AtomicElement& x) { visit(x.buffer, x.index[0], true); },
+          [&](const VectorMove& x) {
+            visit(x.src, x.src_offset, false), visit(x.dst, x.dst_offset, true);
+          },
+          [&](const AsyncMove& x) {
+            visit(x.src, x.src_offset, false), visit(x.dst, x.dst_offset, true);
+          },
+          [&](const LoadMatrix& x) {
+            visit(x.src, x.src_offset, false), visit(x.dst, x.dst_offset, true);
+          },
+          [&](const Mma& x) {
+            visit(x.a, x.a_offset, false), visit(x.b, x.b_offset, false);
+            visit(x.c, x.c_offset, false), visit(x.c, x.c_offset, true);
+          },
+          [&](const Wgmma& x) {
+            visit(x.a.buffer, x.a.offset, false), visit(x.b.buffer, x.b.offset, false);
+            visit(x.c, x.c_offset, false), visit(x.c, x.c_offset, true);
+          },
+          // Whoever arrives or waits must have seen it made.
+          [&](const Mbarrier& x) { visit(x.barriers, x.index, x.op == Mbarrier::Op::kInit); },
+          [&](const BulkLoad& x) {
+            visit(x.barriers, x.barrier, false), visit(x.dst, x.dst_offset, true);
+          },
+          [&](const auto&) {},
+      },
+      s.node);
 }
 
 void VisitStmts(const Block& block, absl::FunctionRef<void(const StmtRef&)> visit) {
@@ -279,6 +283,8 @@ StmtRef StmtMapper::MapStmt(const StmtRef& s) {
                           x.src = MapRegion(x.src);
                           x.dst = MapRegion(x.dst);
                           if (x.rows) x.rows = MapExpr(x.rows);
+                          if (x.barriers != kNoId) x.barriers = MapBuffer(x.barriers);
+                          if (x.barrier) x.barrier = MapExpr(x.barrier);
                           return make(std::move(x));
                         },
                         [&](Fill x) {
@@ -372,6 +378,12 @@ StmtRef StmtMapper::MapStmt(const StmtRef& s) {
                           x.barriers = MapBuffer(x.barriers);
                           x.index = MapExpr(x.index);
                           if (x.value) x.value = MapExpr(x.value);
+                          return make(std::move(x));
+                        },
+                        [&](BulkLoad x) {
+                          for (ExprRef& e : x.at) e = MapExpr(e);
+                          x.dst = MapBuffer(x.dst), x.dst_offset = MapExpr(x.dst_offset);
+                          x.barriers = MapBuffer(x.barriers), x.barrier = MapExpr(x.barrier);
                           return make(std::move(x));
                         },
                         [&](auto x) {

@@ -32,12 +32,17 @@ class Fencer : public StmtMapper {
 
   StmtRef MapStmt(const StmtRef& s) override {
     if (const If* branch = As<If>(s)) return MapIf(s, *branch);
+    const For* loop = As<For>(s);
+    if (!loop) {
+      NoteWrites(*s);
+      return StmtMapper::MapStmt(s);
+    }
     // What an iteration leaves behind meets the next one's barriers.
     const bool before = written_;
-    if (As<For>(s)) written_ = written_ || Writes(s);
-    NoteWrites(*s);
+    (void)MapBlock(loop->body);
+    written_ = written_ || before;
     StmtRef mapped = StmtMapper::MapStmt(s);
-    if (As<For>(s)) written_ = written_ || before;
+    written_ = written_ || before;
     return mapped;
   }
 
@@ -52,17 +57,13 @@ class Fencer : public StmtMapper {
   }
 
   void NoteWrites(const Stmt& s) {
+    if (std::holds_alternative<ProxyFence>(s.node)) written_ = false;
+    if (std::holds_alternative<BulkLoad>(s.node)) return;  // by the same way as the products
     VisitAccesses(s, [&](BufferId id, const ExprRef&, bool write) {
       written_ =
           written_ || (write && m_.buffer(id).in_place && m_.buffer(id).scope != Scope::kLocal);
     });
   }
-  bool Writes(const StmtRef& s) {
-    const bool before = std::exchange(written_, false);
-    VisitStmts({s}, [&](const StmtRef& inner) { NoteWrites(*inner); });
-    return std::exchange(written_, before);
-  }
-
   static bool HoldsProducts(const StmtRef& s) {
     bool found = false;
     VisitStmts({s}, [&](const StmtRef& inner) { found = found || As<Wgmma>(inner); });

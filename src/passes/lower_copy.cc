@@ -134,7 +134,8 @@ void LowerCopy(Lowering& l, const Copy& copy) {
   if (m.dst.num_elements() == 0) return;
   if (m.src.buffer != m.dst.buffer) {
     const auto by_element = [&] { LowerMove(l, m); };
-    if (!CopyVectors(l, {m.src, m.dst, m.rows, m.transpose, copy.async}, by_element)) by_element();
+    Copy prepared{m.src, m.dst, m.rows, m.transpose, copy.async, copy.barriers, copy.barrier};
+    if (!CopyVectors(l, prepared, by_element)) by_element();
     return;
   }
   // Within one buffer: all is read before anything is written.

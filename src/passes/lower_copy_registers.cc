@@ -109,12 +109,6 @@ std::string Fallback(const ExprRef& fast, int64_t bytes) {
                       rows ? ", or its rows are no multiples of that" : "");
 }
 
-// `tensor`: the side in global memory, others are not worth a line.
-void NoteCopy(Lowering& l, const Region& tensor, bool from, std::string_view how) {
-  if (!l.IsGlobal(tensor)) return;
-  l.Note(absl::StrCat(from ? "copy of " : "copy to ", l.buffer(tensor.buffer).name), how);
-}
-
 void NoteVectors(Lowering& l, const Region& tensor, bool from, int64_t count, const ExprRef& fast,
                  bool async = false) {
   const int64_t bytes = count * BytesOf(l, tensor);
@@ -299,6 +293,12 @@ void CopyFragment(Lowering& l, BufferId src, BufferId dst) {
 
 }  // namespace
 
+// Others are not worth a line.
+void NoteCopy(Lowering& l, const Region& tensor, bool from, std::string_view how) {
+  if (!l.IsGlobal(tensor)) return;
+  l.Note(absl::StrCat(from ? "copy of " : "copy to ", l.buffer(tensor.buffer).name), how);
+}
+
 bool CopyRegisters(Lowering& l, const Copy& copy) {
   const bool from = l.LayoutOf(copy.src.buffer), to = l.LayoutOf(copy.dst.buffer);
   if (!from && !to) return false;
@@ -324,6 +324,7 @@ bool CopyVectors(Lowering& l, const Copy& copy, absl::FunctionRef<void()> otherw
   if (!l.has_registers() || dst.rank() == 0) return false;
   const bool from_tensor = l.IsGlobal(src);
   const Region& tensor = from_tensor ? src : dst;
+  if (copy.barriers != kNoId) return CopyBoxes(l, copy, otherwise), true;
   const bool same = TypeOf(l, src.buffer) == TypeOf(l, dst.buffer);
   if (!same || (from_tensor && l.IsGlobal(dst))) {
     NoteCopy(l, tensor, from_tensor,

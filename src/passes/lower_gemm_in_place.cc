@@ -58,13 +58,8 @@ class Operand {
 
   // The permutation of chunks is the hardware's, which applies it to whole addresses.
   ExprRef OffsetOf(const Coords& c) const {
-    const Buffer& b = tile();
-    const Coords index = Lowering::Index(region_, c);
-    ExprRef lead = MakeInt(0);
-    for (int d = 0; d + 2 < b.rank(); ++d) lead = Add(Mul(lead, MakeInt(b.extents[d])), index[d]);
-    lead = Mul(lead, MakeInt(b.extents[b.rank() - 2] * b.extents.back()));
-    const PanelOffset place = OffsetInPanels(b, index[b.rank() - 2], index.back());
-    return Add(Add(Add(l_.GroupOffset(region_.buffer), lead), place.row), place.col);
+    const PanelOffset place = OffsetInPanels(tile(), Lowering::Index(region_, c));
+    return Add(Add(l_.GroupOffset(region_.buffer), place.row), place.col);
   }
 
   Lowering& l_;
@@ -106,7 +101,9 @@ void GemmInPlace(Lowering& l, const Gemm& g) {
   const ExprRef first_row = l.Named("row", Mul(Div(group, g.warp_cols), MakeInt(rows)));
   const ExprRef first_col = l.Named("col", Mul(Mod(group, g.warp_cols), MakeInt(cols)));
 
-  l.Emit(WgmmaSync{WgmmaSync::Op::kFence, c});
+  // A sum that goes on from one iteration to the next is not the thread's in between.
+  const BufferId settled = g.trailing ? kNoId : c;
+  l.Emit(WgmmaSync{WgmmaSync::Op::kFence, settled});
   for (int64_t block = 0; block < blocks; ++block) {
     for (int64_t col = 0, width = 0; col < cols; col += width) {
       width = ColumnsOfOne(cols - col, b.RowStep(), !IsFloat(atom.c));
@@ -129,7 +126,7 @@ void GemmInPlace(Lowering& l, const Gemm& g) {
   }
   l.Emit(WgmmaSync{WgmmaSync::Op::kCommit, kNoId});
   l.EmitDeferred();
-  l.Emit(WgmmaSync{WgmmaSync::Op::kWait, c, g.trailing ? 1 : 0});
+  l.Emit(WgmmaSync{WgmmaSync::Op::kWait, settled, g.trailing ? 1 : 0});
 }
 
 }  // namespace tl

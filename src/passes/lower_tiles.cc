@@ -26,6 +26,7 @@ class LaunchLowering {
       LowerBlock(launch_.body);
     });
     l_.InsertAtStart(body);
+    launch_.boxes = l_.boxes();
     launch_.body = std::move(body);
     for (BufferId id : l_.private_tiles()) {
       std::vector<int64_t>& extents = module_.buffers[id].extents;
@@ -140,7 +141,10 @@ class LaunchLowering {
     if (const Alloc* x = As<Alloc>(s)) return LowerAlloc(*x);
     if (const For* x = As<For>(s)) return LowerFor(s, *x);
     if (const If* x = As<If>(s)) return LowerIf(s, *x);
-    if (As<Barrier>(s) || As<AsyncCommit>(s) || As<AsyncWait>(s)) return l_.Emit(s);
+    if (As<Barrier>(s) || As<AsyncCommit>(s) || As<AsyncWait>(s) || As<Mbarrier>(s) ||
+        As<ProxyFence>(s)) {
+      return l_.Emit(s);
+    }
     if (const WgmmaSync* x = As<WgmmaSync>(s)) {
       if (l_.LayoutOf(x->c)) l_.Emit(s);
       return;
@@ -170,8 +174,19 @@ class LaunchLowering {
       tile.extents = {tile.layout->slots()};
     }
     l_.Emit(alloc);
+    if (b.role == BufferRole::kMbarriers) return MakeMbarriers(alloc.buffer, b);
     if (b.role != BufferRole::kReducer) return;
     LowerFill(l_, {l_.Whole(alloc.buffer), IdentityOf(b.reduce_op, b.dtype)});
+  }
+
+  void MakeMbarriers(BufferId id, const Buffer& b) {
+    Block body = l_.Capture([&] {
+      for (int64_t i = 0; i < b.num_elements(); ++i) {
+        l_.Emit(Mbarrier{Mbarrier::Op::kInit, id, MakeInt(i), MakeInt(b.arrivals)});
+      }
+      l_.Emit(ProxyFence{});
+    });
+    l_.Emit(OnFirstThread{Team::kBlock, std::move(body)});
   }
 
   void LowerFor(const StmtRef& s, const For& loop) {

@@ -103,6 +103,17 @@ Lowering::Lowering(Module& module, const Target& target, const Launch& launch, b
       may_stage_(may_stage),
       written_(WrittenTensors(module, launch.body)) {}
 
+int Lowering::Box(TensorBox box) {
+  for (size_t i = 0; i < boxes_.size(); ++i) {
+    box.usable = boxes_[i].usable;
+    if (box == boxes_[i]) return static_cast<int>(i);
+  }
+  box.usable = m_.AddVar("usable", ScalarType::kInt, VarRole::kThread, launch_.span);
+  intervals_.Set(box.usable, {0, 1});
+  boxes_.push_back(std::move(box));
+  return static_cast<int>(boxes_.size()) - 1;
+}
+
 int64_t Lowering::team_size() const {
   const int64_t per_group = launch_.threads > 0 ? launch_.threads : target_.default_threads;
   return in_group() ? per_group : per_group * launch_.groups;

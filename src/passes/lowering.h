@@ -63,6 +63,11 @@ class Lowering {
   int64_t team_size() const;
   Intervals& intervals() { return intervals_; }
 
+  // Index of such a box among the launch's.
+  int Box(TensorBox box);
+  ExprRef IsUsable(int box) const { return Read(boxes_[box].usable); }
+  const std::vector<TensorBox>& boxes() const { return boxes_; }
+
   // Asynchronous copies of a planned loop are issued in the middle of the loop's first product:
   // there other warps keep the matrix units busy.
   void Defer(std::function<void()> emit) { deferred_ = std::move(emit); }
@@ -247,6 +252,7 @@ class Lowering {
   absl::flat_hash_set<BufferId> written_;  // tensors that the launch writes
   bool apart_ = false;                     // each thread for itself
 
+  std::vector<TensorBox> boxes_;
   std::function<void()> deferred_;
   Block at_start_;
   size_t start_ = 0;  // index in the launch's body
@@ -269,6 +275,10 @@ bool CopyRegisters(Lowering& l, const Copy& copy);
 // where the windows do not permit it. Where they do but for what only the launch knows, `otherwise`
 // is the other branch.
 bool CopyVectors(Lowering& l, const Copy& copy, absl::FunctionRef<void()> otherwise);
+// By boxes, of a copy with an mbarrier.
+void CopyBoxes(Lowering& l, const Copy& copy, absl::FunctionRef<void()> otherwise);
+// A line for the report about one side in global memory.
+void NoteCopy(Lowering& l, const Region& tensor, bool from, std::string_view how);
 // Gemm and reduce on registers; false where the tiles are not there.
 bool GemmRegisters(Lowering& l, const Gemm& gemm);
 // Its part for instructions of four warps.

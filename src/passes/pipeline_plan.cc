@@ -8,7 +8,15 @@
 namespace tl {
 
 std::string_view Name(Transport t) {
-  return t == Transport::kAsyncCopy ? "asynchronous copies" : "registers";
+  switch (t) {
+    case Transport::kAsyncCopy:
+      return "asynchronous copies";
+    case Transport::kRegisters:
+      return "registers";
+    case Transport::kBoxes:
+      return "boxes";
+  }
+  return "";
 }
 
 namespace {
@@ -25,6 +33,20 @@ void PlanAsyncCopies(const Ring& ring, Agent& agent) {
                 {.kind = StepKind::kBarrier},
                 {.kind = StepKind::kIssue, .iteration = ahead},
                 {.kind = StepKind::kCommit},
+                {.kind = StepKind::kNextFill},
+                {.kind = StepKind::kUse},
+                {.kind = StepKind::kNextUse}};
+}
+
+void PlanBoxes(const Ring& ring, Agent& agent) {
+  const int ahead = ring.depth - 1 - ring.trailing;
+  for (int i = 0; i < ahead; ++i) {
+    agent.prologue.push_back({.kind = StepKind::kIssue, .iteration = i});
+    agent.prologue.push_back({.kind = StepKind::kNextFill});
+  }
+  agent.body = {{.kind = StepKind::kAwait},
+                {.kind = StepKind::kBarrier},
+                {.kind = StepKind::kIssue, .iteration = ahead},
                 {.kind = StepKind::kNextFill},
                 {.kind = StepKind::kUse},
                 {.kind = StepKind::kNextUse}};
@@ -47,6 +69,8 @@ LoopPlan MakeLoopPlan(Ring ring) {
   Agent agent{"threads", {}, {}};
   if (ring.transport == Transport::kAsyncCopy) {
     PlanAsyncCopies(ring, agent);
+  } else if (ring.transport == Transport::kBoxes) {
+    PlanBoxes(ring, agent);
   } else {
     PlanRegisters(ring.depth, agent);
   }
@@ -133,6 +157,9 @@ class Simulation {
         return;
       case StepKind::kWait:
         return Wait(s.pending);
+      case StepKind::kAwait:
+        if (r.slots[r.use].phase == Phase::kFlying) r.slots[r.use].phase = Phase::kArrived;
+        return;
       case StepKind::kFetch:
         if (iteration < trips_) r.fetched = iteration;
         return;

@@ -34,6 +34,7 @@ namespace tl {
 enum class Transport : uint8_t {
   kAsyncCopy,  // moves that run beside the threads, waited for by groups
   kRegisters,  // loaded into registers before the computation, stored to the slot after it
+  kBoxes,      // moved by one thread, waited for at an mbarrier of the slot
 };
 std::string_view Name(Transport t);
 
@@ -50,6 +51,7 @@ enum class StepKind : uint8_t {
   kIssue,     // asynchronous copies of an iteration into the slot to fill
   kCommit,    // closes the group of the moves issued since the last commit
   kWait,      // for all groups but the `pending` newest
+  kAwait,     // for the slot to use: its mbarrier
   kFetch,     // copies of an iteration into registers
   kPut,       // the registers into the slot to fill
   kBarrier,   // all threads of the loop's team

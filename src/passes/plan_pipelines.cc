@@ -1,6 +1,7 @@
 #include "passes/plan_pipelines.h"
 
 #include <algorithm>
+#include <iterator>
 #include <optional>
 #include <string>
 #include <utility>
@@ -122,6 +123,19 @@ std::vector<KeptTile> FindKeptTiles(const Module& m, const Launch& launch, const
   return kept;
 }
 
+// May the copy come as boxes: rows of a tile in panels, from a tensor that a tensor map describes?
+bool IsBox(const Module& m, const Copy& copy) {
+  constexpr int kMostDims = 5;
+  const Buffer &tensor = m.buffer(copy.src.buffer), &tile = m.buffer(copy.dst.buffer);
+  const Region& r = copy.src;
+  if (!tile.in_place || !IsWhole(tile, copy.dst) || copy.rows || copy.transpose) return false;
+  if (tensor.role != BufferRole::kIn || tensor.dtype != tile.dtype || !tensor.packed.empty()) {
+    return false;
+  }
+  return r.rank() == 2 && tensor.rank() <= kMostDims && r.dims[1] == tensor.rank() - 1 &&
+         IsInt(tensor.strides.back(), 1);
+}
+
 struct PlannedLoop {
   LoopCopies copies;
   LoopPlan plan;
@@ -178,21 +192,22 @@ class LaunchPlanner {
         facts_(module, launch) {}
 
   StatusOr<PlannedLoops> Run() {
-    Walk(launch_.body);
+    Walk(launch_.body, Team::kBlock);
     if (!status_.ok()) return status_;
     return std::move(planned_);
   }
 
  private:
   // Inner loops first: where memory is short they make better use of it.
-  void Walk(const Block& block) {
+  void Walk(const Block& block, Team team) {
     for (const StmtRef& s : block) {
-      VisitBlocks(*s, [&](const Block& b) { Walk(b); });
-      if (IsPipelined(s)) PlanOne(s, *As<For>(s));
+      const Team inside = As<OnGroup>(s) ? Team::kGroup : team;
+      VisitBlocks(*s, [&](const Block& b) { Walk(b, inside); });
+      if (IsPipelined(s)) PlanOne(s, *As<For>(s), team);
     }
   }
 
-  void PlanOne(const StmtRef& s, const For& loop) {
+  void PlanOne(const StmtRef& s, const For& loop, Team team) {
     const ExprRef trips = Op(BinaryOp::kSub, loop.end, loop.begin);
     if (loop.stages < 2) return Note(s, " is not pipelined: it has one stage");
     if (IntValue(trips) && *IntValue(trips) < 2) {
@@ -206,11 +221,19 @@ class LaunchPlanner {
         planned.kept = FindKeptTiles(m_, launch_, loop, ring.tiles);
       }
       ring.depth = DepthOf(s, loop, trips, ring, planned.kept.empty() ? 0 : 1);
-      if (ring.depth > 1) Keep(s, loop, std::move(ring), std::move(planned));
+      if (ring.depth > 1) Keep(s, loop, team, std::move(ring), std::move(planned));
     } else if (planned.copies.refused.empty()) {
       Note(s, " is not pipelined: it copies from no tensor");
     }
     m_.notes.insert(m_.notes.end(), planned.copies.refused.begin(), planned.copies.refused.end());
+  }
+
+  // One thread of the block moves them.
+  bool ComeAsBoxes(const For& loop, const std::vector<BufferId>& ring) const {
+    return target_.bulk_copies && absl::c_all_of(loop.body, [&](const StmtRef& s) {
+             const Copy* copy = As<Copy>(s);
+             return !copy || !absl::c_linear_search(ring, copy->dst.buffer) || IsBox(m_, *copy);
+           });
   }
 
   // A fragment in between cannot be filled in parts and stay in registers.
@@ -248,11 +271,11 @@ class LaunchPlanner {
     return static_cast<int>(std::max<int64_t>(depth, 1));
   }
 
-  void Keep(const StmtRef& s, const For& loop, Ring ring, PlannedLoop planned) {
+  void Keep(const StmtRef& s, const For& loop, Team team, Ring ring, PlannedLoop planned) {
     for (BufferId tile : ring.tiles) facts_.SetDepth(tile, ring.depth);
     // Fewer would leave one iteration ahead alone, which is worse than no trailing.
     constexpr int kFewestForTrailing = 4;
-    if (ring.transport == Transport::kAsyncCopy && ring.depth >= kFewestForTrailing) {
+    if (ring.transport != Transport::kRegisters && ring.depth >= kFewestForTrailing) {
       planned.trailing = TrailingSum(m_, target_, loop, ring.tiles);
       ring.trailing = planned.trailing == kNoId ? 0 : 1;
     }
@@ -266,6 +289,7 @@ class LaunchPlanner {
       tile.swizzle = m_.buffer(k.lag).swizzle;
       tile.in_place = m_.buffer(k.lag).in_place;
     }
+    if (team == Team::kBlock && ComeAsBoxes(loop, ring.tiles)) ring.transport = Transport::kBoxes;
     Note(s, absl::StrCat(": ", ring.depth, " slots of ", NamesOf(ring.tiles), " filled by ",
                          Name(ring.transport), Asked(loop, ring.depth)));
     planned.plan = MakeLoopPlan(std::move(ring));
@@ -364,12 +388,16 @@ class LoopRewriter {
     end_ = NewLet(out_, "end", loop_.end);
     SplitBody();
     if (ring_.transport == Transport::kRegisters) MakeRegisters();
+    if (ring_.transport == Transport::kBoxes) MakeMbarriers();
     for (BufferId tile : ring_.tiles) {
       Buffer& b = m_.buffers[tile];
       b.extents.insert(b.extents.begin(), ring_.depth);
       b.ring = true;
     }
     Prologue();
+    if (planned_.trailing != kNoId) {
+      out_.push_back(MakeStmt(WgmmaSync{WgmmaSync::Op::kFence, planned_.trailing, 0}, stmt_->span));
+    }
     out_.push_back(MainLoop());
     if (planned_.trailing != kNoId) {
       out_.push_back(MakeStmt(WgmmaSync{WgmmaSync::Op::kWait, planned_.trailing, 0}, stmt_->span));
@@ -377,6 +405,8 @@ class LoopRewriter {
     return std::move(out_);
   }
 
+  // Statements for where the launch begins.
+  const Block& at_start() const { return at_start_; }
   // The statements behind the loop, in the same block.
   Block Behind(const Block& rest) const {
     if (planned_.kept.empty()) return rest;
@@ -410,7 +440,7 @@ class LoopRewriter {
       const Copy* copy = As<Copy>(s);
       if (copy && IsRing(copy->dst.buffer)) {
         Copy early = *copy;
-        early.async = ring_.transport == Transport::kAsyncCopy;
+        early.async = ring_.transport != Transport::kRegisters;
         issue_.push_back(MakeStmt(std::move(early), s->span, s->id));
         continue;
       }
@@ -478,12 +508,25 @@ class LoopRewriter {
     s.vars[loop_.var] = NewLet(body, m_.var(loop_.var).name, Bounded(index));
     s.tiles = std::move(to);
     Block copies = CloneBlock(m_, issue_, std::move(s));
+    if (mbarriers_ != kNoId) copies = WithMbarriers(copies);
     body.insert(body.end(), copies.begin(), copies.end());
     IfExists(index, std::move(body), out);
+  }
+  Block WithMbarriers(const Block& copies) const {
+    Block out = copies;
+    for (StmtRef& s : out) {
+      if (!As<Copy>(s)) continue;
+      Copy copy = *As<Copy>(s);
+      copy.barriers = mbarriers_;
+      copy.barrier = slot_to_fill_;
+      s = MakeStmt(std::move(copy), s->span, s->id);
+    }
+    return out;
   }
   void Issue(const ExprRef& index, const ExprRef& slot, Block& out) {
     absl::flat_hash_map<BufferId, Substitution::Tile> slots;
     for (BufferId tile : ring_.tiles) slots[tile] = {tile, {slot}};
+    slot_to_fill_ = slot;
     Copies(index, std::move(slots), out);
   }
   void Fetch(const ExprRef& index, Block& out) {
@@ -500,6 +543,36 @@ class LoopRewriter {
       body.push_back(MakeStmt(std::move(put), stmt_->span));
     }
     IfExists(index, std::move(body), out);
+  }
+
+  // One for each slot, for the whole launch. Phases are counted in bits of one number, by slot:
+  // what an earlier run of the loop has left stays right.
+  void MakeMbarriers() {
+    Buffer b;
+    b.name = absl::StrCat(m_.buffer(ring_.tiles[0]).name, "_filled");
+    b.scope = Scope::kShared;
+    b.role = BufferRole::kMbarriers;
+    b.dtype = DType::kI64;
+    b.extents = {ring_.depth};
+    b.arrivals = static_cast<int>(
+        absl::c_count_if(issue_, [](const StmtRef& s) { return As<Copy>(s) != nullptr; }));
+    mbarriers_ = m_.AddBuffer(std::move(b));
+    phases_ = m_.AddVar("phases", ScalarType::kInt, VarRole::kMutable, stmt_->span);
+    m_.vars[phases_].dtype = DType::kI32;
+    at_start_.push_back(MakeStmt(Alloc{mbarriers_}, stmt_->span));
+    at_start_.push_back(MakeStmt(Assign{phases_, MakeInt(0)}, stmt_->span));
+    // Other uses of the memory, by loads and stores of threads, come before the boxes.
+    out_.push_back(MakeStmt(ProxyFence{}, stmt_->span));
+  }
+
+  void Await(Block& out) {
+    const ExprRef slot = NewLet(out, "slot", Read(use_));
+    const ExprRef parity =
+        Op(BinaryOp::kBitAnd, Op(BinaryOp::kShr, Read(phases_), slot), MakeInt(1));
+    out.push_back(MakeStmt(Mbarrier{Mbarrier::Op::kWait, mbarriers_, slot, parity}, stmt_->span));
+    const ExprRef flipped =
+        Op(BinaryOp::kBitXor, Read(phases_), Op(BinaryOp::kShl, MakeInt(1), slot));
+    out.push_back(MakeStmt(Assign{phases_, flipped}, stmt_->span));
   }
 
   // Fragments that hold an iteration's data on their way to a slot.
@@ -558,6 +631,8 @@ class LoopRewriter {
         return out.push_back(MakeStmt(AsyncCommit{}, stmt_->span));
       case StepKind::kWait:
         return out.push_back(MakeStmt(AsyncWait{s.pending}, stmt_->span));
+      case StepKind::kAwait:
+        return Await(out);
       case StepKind::kBarrier:
         return out.push_back(MakeStmt(Barrier{team_}, stmt_->span));
       case StepKind::kUse:
@@ -596,7 +671,10 @@ class LoopRewriter {
   const PlannedLoop& planned_;
   const Ring& ring_;
   const Team team_;
-  Block out_, issue_, rest_;
+  Block out_, issue_, rest_, at_start_;
+  BufferId mbarriers_ = kNoId;  // of the slots, where boxes fill them
+  VarId phases_ = kNoId;        // bit s: parity of the phase in which slot s is filled next
+  ExprRef slot_to_fill_;
   std::vector<std::pair<BufferId, BufferId>> registers_;  // per tile of the ring
   ExprRef begin_, end_;
   VarId fill_ = kNoId, use_ = kNoId;
@@ -606,6 +684,13 @@ class LoopRewriter {
 class Applier : public StmtMapper {
  public:
   Applier(Module& module, const PlannedLoops& planned) : m_(module), planned_(planned) {}
+
+  Block Run(const Block& body) {
+    const Block mapped = MapBlock(body);
+    Block out = std::move(at_start_);
+    absl::c_copy(mapped, std::back_inserter(out));
+    return out;
+  }
 
   Block MapBlock(const Block& b) override {
     Block out, rest = b;
@@ -622,6 +707,7 @@ class Applier : public StmtMapper {
       out.insert(out.end(), rewritten.begin(), rewritten.end());
       const auto behind = rest.begin() + static_cast<ptrdiff_t>(i) + 1;
       absl::c_copy(rewriter.Behind(Block(behind, rest.end())), behind);
+      absl::c_copy(rewriter.at_start(), std::back_inserter(at_start_));
     }
     return out;
   }
@@ -644,6 +730,7 @@ class Applier : public StmtMapper {
   Module& m_;
   const PlannedLoops& planned_;
   Team team_ = Team::kBlock;
+  Block at_start_;
 };
 
 bool HasPipelined(const Launch& launch) {
@@ -665,7 +752,7 @@ Status PlanPipelines(Module& module, const Target& target, int64_t shared_budget
       launch.body = Unroller(module).MapBlock(launch.body);
       TL_ASSIGN_OR_RETURN(planned, LaunchPlanner(module, target, limit, max_slots, launch).Run());
     }
-    launch.body = Applier(module, planned).MapBlock(launch.body);
+    launch.body = Applier(module, planned).Run(launch.body);
   }
   module.level = Level::kPlanned;
   return absl::OkStatus();

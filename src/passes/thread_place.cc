@@ -90,11 +90,8 @@ ExprRef ThreadPlace::InPanels(const Coords& c, bool thread) const {
     for (size_t i = 0; i < c.size(); ++i) index[window_.dims[i]] = c[i];
   }
   if (thread) return TensorOffset(l_.module(), window_.buffer, index);
-  ExprRef lead = MakeInt(0);
-  for (int d = 0; d + 2 < b.rank(); ++d) lead = Add(Mul(lead, MakeInt(b.extents[d])), index[d]);
-  lead = Mul(lead, MakeInt(b.extents[b.rank() - 2] * b.extents.back()));
-  const PanelOffset place = OffsetInPanels(b, index[b.rank() - 2], index.back());
-  return Add(Add(lead, place.row), place.col);
+  const PanelOffset place = OffsetInPanels(b, index);
+  return Add(place.row, place.col);
 }
 
 // Of the window's dims; none for tensors that are packed there.

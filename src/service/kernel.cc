@@ -81,6 +81,15 @@ Status Kernel::Prepare() {
     }
     launches_.push_back(std::move(geometry));
   }
+  for (const Entry& entry : program_->entries()) {
+    most_boxes_ = std::max(most_boxes_, entry.boxes.size());
+    for (const BoxOfOperand& box : entry.boxes) {
+      const auto operand = static_cast<size_t>(box.operand);
+      if (operand >= operands_.size() || box.extents.size() != operands_[operand].shape.size()) {
+        return absl::DataLossError("a program's boxes do not fit its operands");
+      }
+    }
+  }
   return absl::OkStatus();
 }
 
@@ -201,9 +210,11 @@ class Kernel::ParamPack {
  public:
   ParamPack(const Kernel& kernel, const LaunchRequest& request)
       : params_(kernel.operands_.size() + kernel.workspaces_.size() + request.args.dims.size() +
-                request.args.strides.size() + request.args.scalars.size()),
+                request.args.strides.size() + request.args.scalars.size() + 2 * kernel.most_boxes_),
         workspaces_(kernel.workspaces_.size()),
-        scalars_(request.args.scalars.size()) {}
+        scalars_(request.args.scalars.size()),
+        maps_(kernel.most_boxes_),
+        usable_(kernel.most_boxes_) {}
 
   Status Fill(const Kernel& kernel, const LaunchRequest& request) {
     for (size_t i = 0; i < kernel.operands_.size(); ++i) Add(&request.tensors[i]);
@@ -213,6 +224,19 @@ class Kernel::ParamPack {
     for (size_t i = 0; i < scalars_.size(); ++i) {
       AddScalar(kernel.module_->var(kernel.module_->scalars[i]), request.args.scalars[i],
                 scalars_[i]);
+    }
+    common_ = count_;
+    return absl::OkStatus();
+  }
+
+  // The entry's own come behind those that all entries have.
+  Status AddBoxes(const Kernel& kernel, const LoadedKernel& loaded, const Entry& entry,
+                  const LaunchRequest& request) {
+    count_ = common_;
+    for (size_t i = 0; i < entry.boxes.size(); ++i) {
+      TL_ASSIGN_OR_RETURN(usable_[i], kernel.Describe(loaded, entry.boxes[i], request, maps_[i]));
+      Add(&maps_[i]);
+      Add(&usable_[i]);
     }
     return absl::OkStatus();
   }
@@ -254,8 +278,35 @@ class Kernel::ParamPack {
   absl::FixedArray<void*, kInlineParams> params_;
   absl::FixedArray<void*, 16> workspaces_;
   absl::FixedArray<Slot, 32> scalars_;
-  size_t count_ = 0;
+  absl::FixedArray<TensorMap, 8> maps_;
+  absl::FixedArray<int64_t, 8> usable_;
+  size_t count_ = 0, common_ = 0;
 };
+
+// 1: `map` describes the window in the tensor of this launch. 0: no map can, and the kernel copies
+// otherwise.
+StatusOr<int64_t> Kernel::Describe(const LoadedKernel& loaded, const BoxOfOperand& box,
+                                   const LaunchRequest& request, TensorMap& map) const {
+  constexpr int64_t kAlignment = 16;
+  const Tensor& tensor = operands_[static_cast<size_t>(box.operand)];
+  const auto size = static_cast<int64_t>(tensor.element_size);
+  TensorMapRecipe recipe;
+  recipe.data = request.tensors[box.operand];
+  recipe.dtype = module_->buffer(module_->operands[static_cast<size_t>(box.operand)]).dtype;
+  recipe.swizzle = box.row_bytes;
+  bool usable = reinterpret_cast<uintptr_t>(recipe.data) % kAlignment == 0;
+  for (size_t d = tensor.shape.size(); d-- > 0;) {
+    TL_ASSIGN_OR_RETURN(int64_t extent, tensor.shape[d].Eval(request.args));
+    TL_ASSIGN_OR_RETURN(int64_t stride, tensor.strides[d].Eval(request.args));
+    recipe.dims.push_back(extent);
+    recipe.box.push_back(box.extents[d]);
+    usable = usable && extent > 0 && extent <= std::numeric_limits<int32_t>::max();
+    if (d + 1 == tensor.shape.size()) continue;
+    usable = usable && stride * size % kAlignment == 0;
+    recipe.strides.push_back(stride * size);
+  }
+  return usable && loaded.Describe(recipe, map).ok() ? 1 : 0;
+}
 
 Status Kernel::CheckWorkspace(const LaunchRequest& request) const {
   if (workspaces_.empty()) return absl::OkStatus();
@@ -283,11 +334,11 @@ Status Kernel::Launch(const LaunchRequest& request) const {
   }
   ParamPack pack(*this, request);
   TL_RETURN_IF_ERROR(pack.Fill(*this, request));
-  const LaunchParams params = pack.params(request.stream);
   for (size_t i = 0; i < launches_.size(); ++i) {
     TL_ASSIGN_OR_RETURN(int64_t blocks, Blocks(i, request.args));
     if (blocks == 0) continue;
-    TL_RETURN_IF_ERROR(loaded->Launch(static_cast<int>(i), blocks, params));
+    TL_RETURN_IF_ERROR(pack.AddBoxes(*this, *loaded, program_->entries()[i], request));
+    TL_RETURN_IF_ERROR(loaded->Launch(static_cast<int>(i), blocks, pack.params(request.stream)));
   }
   return absl::OkStatus();
 }

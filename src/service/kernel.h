@@ -78,6 +78,8 @@ class Kernel {
   std::string DimsText(const HostArgs& args) const;
   Status CheckPointers(const LaunchRequest& request) const;
   Status CheckWorkspace(const LaunchRequest& request) const;
+  StatusOr<int64_t> Describe(const LoadedKernel& loaded, const BoxOfOperand& box,
+                             const LaunchRequest& request, TensorMap& map) const;
   StatusOr<int64_t> Blocks(size_t launch, const HostArgs& args) const;
 
   const std::shared_ptr<const Module> module_;
@@ -87,6 +89,7 @@ class Kernel {
   std::vector<Tensor> workspaces_;
   std::vector<Geometry> launches_;
   int max_rank_ = 1;
+  size_t most_boxes_ = 0;  // of an entry
 };
 
 }  // namespace tl

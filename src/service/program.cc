@@ -21,13 +21,45 @@ StatusOr<LoadedKernel*> Program::Load(int ordinal) {
   return owned_.back().get();
 }
 
+namespace {
+
+nlohmann::json WriteBoxes(const std::vector<BoxOfOperand>& boxes) {
+  nlohmann::json list = nlohmann::json::array();
+  for (const BoxOfOperand& box : boxes) {
+    list.push_back(
+        {{"operand", box.operand}, {"extents", box.extents}, {"row_bytes", box.row_bytes}});
+  }
+  return list;
+}
+
+// False: they are not what WriteBoxes has written for a module with these operands.
+bool ReadBoxes(const nlohmann::json& list, std::vector<BoxOfOperand>& boxes) {
+  if (!list.is_array()) return false;
+  for (const nlohmann::json& b : list) {
+    const bool ok = b.is_object() && b.contains("operand") && b["operand"].is_number_unsigned() &&
+                    b.contains("row_bytes") && b["row_bytes"].is_number_integer() &&
+                    b.contains("extents") && b["extents"].is_array();
+    if (!ok) return false;
+    BoxOfOperand box{b["operand"].get<int>(), {}, b["row_bytes"].get<int>()};
+    for (const nlohmann::json& e : b["extents"]) {
+      if (!e.is_number_integer()) return false;
+      box.extents.push_back(e.get<int64_t>());
+    }
+    boxes.push_back(std::move(box));
+  }
+  return true;
+}
+
+}  // namespace
+
 std::string WriteMetadata(const Module& module, const std::vector<Entry>& entries) {
   nlohmann::json list = nlohmann::json::array();
   for (const Entry& e : entries) {
     list.push_back({{"symbol", e.symbol},
                     {"threads", e.threads},
                     {"groups", e.groups},
-                    {"shared_bytes", e.shared_bytes}});
+                    {"shared_bytes", e.shared_bytes},
+                    {"boxes", WriteBoxes(e.boxes)}});
   }
   nlohmann::json parameters = nlohmann::json::object();
   for (const BoundParam& p : module.params) parameters[p.name] = p.value;
@@ -46,8 +78,13 @@ StatusOr<std::vector<Entry>> ReadMetadata(std::string_view text, size_t num_laun
                     e.contains("groups") && e["groups"].is_number_integer() &&
                     e.contains("shared_bytes") && e["shared_bytes"].is_number_integer();
     if (!ok) return bad;
-    entries.push_back({e["symbol"].get<std::string>(), e["threads"].get<int>(),
-                       e["groups"].get<int>(), e["shared_bytes"].get<int64_t>()});
+    Entry entry{e["symbol"].get<std::string>(),
+                e["threads"].get<int>(),
+                e["groups"].get<int>(),
+                e["shared_bytes"].get<int64_t>(),
+                {}};
+    if (!e.contains("boxes") || !ReadBoxes(e["boxes"], entry.boxes)) return bad;
+    entries.push_back(std::move(entry));
   }
   if (entries.size() != num_launches) return bad;
   return entries;

@@ -38,6 +38,9 @@ StatusOr<std::string> EmitLaunch(const Module& module, const Launch& launch, con
   entry.threads = static_cast<int>(threads);
   entry.groups = launch.groups;
   entry.shared_bytes = launch.arena_bytes;
+  for (const TensorBox& box : launch.boxes) {
+    entry.boxes.push_back({box.operand, box.extents, box.row_bytes});
+  }
   return KernelEmitter(module, launch, static_cast<int>(per_group), target, dialect, products)
       .Emit(entry.symbol);
 }

@@ -109,6 +109,9 @@ void KernelEmitter::NameParameters() {
     // Ints and bools travel as 64-bit integers; a bool is compared where the kernel starts.
     names_.vars[module_.scalars[i]] = {absl::StrCat("x", i), CTypeOf(v.type), RangeOf(v.dtype)};
   }
+  for (size_t i = 0; i < launch_.boxes.size(); ++i) {
+    names_.vars[launch_.boxes[i].usable] = {absl::StrCat("b", i), CType::kI64, {0, 1}};
+  }
 }
 
 std::string KernelEmitter::Signature(std::string_view symbol) const {
@@ -129,6 +132,10 @@ std::string KernelEmitter::Signature(std::string_view symbol) const {
     const Names::Variable& v = names_.vars[id];
     const CType type = v.type == CType::kBool ? CType::kI64 : v.type;
     params.push_back(absl::StrCat(Name(type), " ", v.name));
+  }
+  for (size_t i = 0; i < launch_.boxes.size(); ++i) {
+    params.push_back(absl::StrCat("const __grid_constant__ tl_tensor_map m", i));
+    params.push_back(absl::StrCat("long long ", names_.vars[launch_.boxes[i].usable].name));
   }
   return absl::StrCat(absl::Substitute(dialect_.entry, block_threads()), " ", symbol, "(",
                       absl::StrJoin(params, ", "), ")");
@@ -240,6 +247,7 @@ Status KernelEmitter::EmitStmt(const Stmt& stmt) {
     return absl::OkStatus();
   }
   if (const auto* s = std::get_if<Mbarrier>(&stmt.node)) return EmitMbarrier(*s);
+  if (const auto* s = std::get_if<BulkLoad>(&stmt.node)) return EmitBulkLoad(*s);
   return absl::InternalError("a statement that lowering should have expanded reached the emitter");
 }
 
@@ -438,9 +446,11 @@ Status KernelEmitter::EmitWgmmaSync(const WgmmaSync& s) {
     Line("tl_wgmma_commit();");
     return absl::OkStatus();
   }
-  TL_ASSIGN_OR_RETURN(std::string c, Address(s.c, MakeInt(0)));
-  const std::string settle =
-      absl::StrCat("tl_settle<", module_.buffer(s.c).num_elements(), ">(", c, ");");
+  std::string settle;
+  if (s.c != kNoId) {
+    TL_ASSIGN_OR_RETURN(std::string c, Address(s.c, MakeInt(0)));
+    settle = absl::StrCat("tl_settle<", module_.buffer(s.c).num_elements(), ">(", c, ");");
+  }
   const bool fence = s.op == WgmmaSync::Op::kFence;
   if (fence) Line(settle);
   Line(fence ? "tl_wgmma_fence();" : absl::StrCat("tl_wgmma_wait<", s.pending, ">();"));
@@ -457,7 +467,7 @@ Status KernelEmitter::EmitLaneExchange(const LaneExchange& s) {
 }
 
 Status KernelEmitter::EmitMbarrier(const Mbarrier& s) {
-  static constexpr std::string_view kNames[] = {"init", "arrive", "wait"};
+  static constexpr std::string_view kNames[] = {"init", "arrive", "expect", "wait"};
   TL_ASSIGN_OR_RETURN(std::string barrier, Address(s.barriers, s.index));
   std::string value;
   if (s.value) {
@@ -465,6 +475,20 @@ Status KernelEmitter::EmitMbarrier(const Mbarrier& s) {
     value = absl::StrCat(", ", text.text);
   }
   Line(absl::StrCat("tl_mbarrier_", kNames[static_cast<size_t>(s.op)], "(", barrier, value, ");"));
+  return absl::OkStatus();
+}
+
+// Places of a box are named from the innermost dim on.
+Status KernelEmitter::EmitBulkLoad(const BulkLoad& s) {
+  TL_ASSIGN_OR_RETURN(std::string dst, Address(s.dst, s.dst_offset));
+  TL_ASSIGN_OR_RETURN(std::string barrier, Address(s.barriers, s.barrier));
+  std::vector<std::string> at;
+  for (size_t d = s.at.size(); d-- > 0;) {
+    TL_ASSIGN_OR_RETURN(Text text, exprs_.Emit(s.at[d]));
+    at.push_back(absl::StrCat("(int)(", text.text, ")"));
+  }
+  Line(absl::StrCat("tl_bulk_load<", at.size(), ">(", dst, ", m", s.box, ", {",
+                    absl::StrJoin(at, ", "), "}, ", barrier, ");"));
   return absl::OkStatus();
 }
 

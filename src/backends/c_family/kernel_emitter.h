@@ -53,6 +53,7 @@ class KernelEmitter {
   StatusOr<std::string> InPlace(const MatrixInPlace& m) const;
   Status EmitLaneExchange(const LaneExchange& s);
   Status EmitMbarrier(const Mbarrier& s);
+  Status EmitBulkLoad(const BulkLoad& s);
   Status EmitIf(const If& s);
   Status EmitOnFirstThread(const OnFirstThread& s);
   void EmitBarrier(Team team);

@@ -19,6 +19,11 @@ class Resolver {
     function = reinterpret_cast<F*>(dlsym(library_, name));
     if (function == nullptr && missing_.empty()) missing_ = name;
   }
+  // One that older drivers lack: null there.
+  template <typename F>
+  void Optional(F*& function, const char* name) {
+    function = reinterpret_cast<F*>(dlsym(library_, name));
+  }
   const std::string& missing() const { return missing_; }
 
  private:
@@ -50,6 +55,7 @@ std::string ResolveAll(void* library, Api& api) {
   resolve(api.FuncSetAttribute, "cuFuncSetAttribute");
   resolve(api.FuncGetAttribute, "cuFuncGetAttribute");
   resolve(api.LaunchKernel, "cuLaunchKernel");
+  resolve.Optional(api.TensorMapEncodeTiled, "cuTensorMapEncodeTiled");
   resolve(api.StreamCreate, "cuStreamCreate");
   resolve(api.StreamDestroy, "cuStreamDestroy_v2");
   resolve(api.StreamSynchronize, "cuStreamSynchronize");

@@ -69,6 +69,9 @@ inline constexpr int kFuncLocalBytes = 3;
 inline constexpr int kFuncRegisters = 4;
 inline constexpr int kFuncBinaryVersion = 6;
 inline constexpr int kFuncMaxDynamicShared = 8;
+// CUtensorMapDataType, CUtensorMapL2promotion
+inline constexpr int kMapU8 = 0, kMapU16 = 1, kMapU32 = 2, kMapU64 = 4;
+inline constexpr int kPromote256 = 3;
 // Flags
 inline constexpr unsigned kStreamNonBlocking = 1;
 inline constexpr unsigned kEventDefault = 0;
@@ -99,6 +102,11 @@ struct Api {
                          unsigned block_x, unsigned block_y, unsigned block_z,
                          unsigned shared_bytes, Stream stream, void** params,
                          void** extra) = nullptr;
+  // Null before CUDA 12.
+  Result (*TensorMapEncodeTiled)(void* map, int type, unsigned rank, void* data,
+                                 const uint64_t* dims, const uint64_t* strides, const unsigned* box,
+                                 const unsigned* element_strides, int interleave, int swizzle,
+                                 int l2_promotion, int fill) = nullptr;
   Result (*StreamCreate)(Stream* stream, unsigned flags) = nullptr;
   Result (*StreamDestroy)(Stream stream) = nullptr;
   Result (*StreamSynchronize)(Stream stream) = nullptr;

@@ -103,4 +103,28 @@ Status LoadedModule::Launch(int entry, int64_t blocks, const LaunchParams& param
   return result == kSuccess ? Status() : device_->driver().Error(result, "cuLaunchKernel");
 }
 
+// A function of the driver that needs no context.
+Status LoadedModule::Describe(const TensorMapRecipe& r, TensorMap& map) const {
+  constexpr size_t kMostDims = 5;
+  if (!api_.TensorMapEncodeTiled) return absl::UnimplementedError("the driver has no tensor maps");
+  uint64_t dims[kMostDims], strides[kMostDims];
+  unsigned box[kMostDims], steps[kMostDims];
+  const size_t rank = r.dims.size();
+  if (rank < 1 || rank > kMostDims)
+    return absl::InvalidArgumentError("a tensor map has 1 to 5 dims");
+  for (size_t d = 0; d < rank; ++d) {
+    dims[d] = static_cast<uint64_t>(r.dims[d]);
+    if (d > 0) strides[d - 1] = static_cast<uint64_t>(r.strides[d - 1]);
+    box[d] = static_cast<unsigned>(r.box[d]);
+    steps[d] = 1;
+  }
+  const size_t size = SizeOf(r.dtype);
+  const int type = size == 1 ? kMapU8 : size == 2 ? kMapU16 : size == 4 ? kMapU32 : kMapU64;
+  const int swizzle = r.swizzle == 128 ? 3 : r.swizzle == 64 ? 2 : r.swizzle == 32 ? 1 : 0;
+  const Result result =
+      api_.TensorMapEncodeTiled(&map, type, static_cast<unsigned>(rank), const_cast<void*>(r.data),
+                                dims, strides, box, steps, 0, swizzle, kPromote256, 0);
+  return result == kSuccess ? Status() : device_->driver().Error(result, "cuTensorMapEncodeTiled");
+}
+
 }  // namespace tl::cu

@@ -23,6 +23,7 @@ class LoadedModule : public LoadedKernel {
   // Calls cuLaunchKernel and, where another context is current, three more functions of the driver;
   // no lock, no allocation. A thread that has no context yet gets this one for the call.
   Status Launch(int entry, int64_t blocks, const LaunchParams& params) override;
+  Status Describe(const TensorMapRecipe& recipe, TensorMap& map) const override;
   std::string Facts() const override { return facts_; }
 
  private:

@@ -104,6 +104,38 @@ TL_FN void tl_mbarrier_arrive(const long long* barrier) {
   asm volatile("{ .reg .b64 state; mbarrier.arrive.shared.b64 state, [%0]; }"
                : : "r"(tl_shared_address(barrier)) : "memory");
 }
+//@ tl_mbarrier_expect
+TL_FN void tl_mbarrier_expect(const long long* barrier, int bytes) {
+  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;"
+               : : "r"(tl_shared_address(barrier)), "r"(bytes) : "memory");
+}
+// A window of a tensor, as the driver describes it: cuTensorMapEncodeTiled.
+//@ tl_tensor_map
+struct alignas(64) tl_tensor_map { unsigned long long words[16]; };
+// at[0]: of the innermost dim.
+//@ tl_bulk_load
+#define TL_BULK_LOAD(rank, places, ...)                                                           \
+  asm volatile("cp.async.bulk.tensor." rank "d.shared::cluster.global.tile."                      \
+               "mbarrier::complete_tx::bytes [%0], [%1, {" places "}], [%2];"                     \
+               : : "r"(tl_shared_address(dst)), "l"(&map), "r"(tl_shared_address(barrier)),       \
+                 __VA_ARGS__ : "memory");
+template <int kRank>
+TL_FN void tl_bulk_load(void* dst, const tl_tensor_map& map, const int (&at)[kRank],
+                        const long long* barrier) {
+  if constexpr (kRank == 1) {
+    TL_BULK_LOAD("1", "%3", "r"(at[0]))
+  } else if constexpr (kRank == 2) {
+    TL_BULK_LOAD("2", "%3, %4", "r"(at[0]), "r"(at[1]))
+  } else if constexpr (kRank == 3) {
+    TL_BULK_LOAD("3", "%3, %4, %5", "r"(at[0]), "r"(at[1]), "r"(at[2]))
+  } else if constexpr (kRank == 4) {
+    TL_BULK_LOAD("4", "%3, %4, %5, %6", "r"(at[0]), "r"(at[1]), "r"(at[2]), "r"(at[3]))
+  } else {
+    TL_BULK_LOAD("5", "%3, %4, %5, %6, %7", "r"(at[0]), "r"(at[1]), "r"(at[2]), "r"(at[3]),
+                 "r"(at[4]))
+  }
+}
+#undef TL_BULK_LOAD
 //@ tl_mbarrier_wait
 #if __CUDA_ARCH__ >= 900
 #define TL_MBARRIER_TRY "try_wait"

@@ -109,6 +109,7 @@ Target MakeTarget(const Arch& arch) {
   t.channels = arch.number >= 80;  // mbarriers
   t.register_fragments = true;
   t.async_copies = arch.number >= 80;
+  t.bulk_copies = arch.number == 90;  // TMA
   t.matrix_loads = true;
   for (const AtomRow& row : kAtoms) {
     const bool has = row.from <= arch.number && arch.number <= row.until;

@@ -19,6 +19,7 @@
 #include "backends/cuda/dialect.h"
 #include "backends/cuda/targets.h"
 #include "backends/emulate/client/emulate_module.h"
+#include "backends/emulate/client/tensor_map.h"
 #include "backends/host_session.h"
 #include "ir/host_eval.h"
 
@@ -99,6 +100,11 @@ class EmulatedKernel : public LoadedKernel {
     const int failed = functions_->run(program_, entry, blocks, params.params, operands.data(),
                                        static_cast<int>(operands.size()), &options_, &error);
     return failed != 0 ? functions_->Take(error) : absl::OkStatus();
+  }
+
+  Status Describe(const TensorMapRecipe& recipe, TensorMap& map) const override {
+    TL_ASSIGN_OR_RETURN(map.bytes, emulate::MakeTensorMap(recipe));
+    return absl::OkStatus();
   }
 
  private:

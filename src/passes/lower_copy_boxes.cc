@@ -1,0 +1,80 @@
+// Copies that one thread starts for all: boxes of a tensor, into tiles whose rows lie in panels.
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "ir/address.h"
+#include "passes/lowering.h"
+
+namespace tl {
+namespace {
+
+constexpr int64_t kMostRows = 256;  // of one box
+
+int64_t RowsOf(int64_t rows) {
+  int64_t parts = 1;
+  while (rows / parts > kMostRows || rows % parts != 0) ++parts;
+  return rows / parts;
+}
+
+int OperandOf(const Module& m, BufferId tensor) {
+  return static_cast<int>(std::find(m.operands.begin(), m.operands.end(), tensor) -
+                          m.operands.begin());
+}
+
+struct Boxes {
+  int box;
+  int64_t rows, cols;  // of one
+};
+
+Boxes BoxesOf(Lowering& l, const Copy& copy) {
+  const Buffer &tensor = l.buffer(copy.src.buffer), &tile = l.buffer(copy.dst.buffer);
+  Boxes b{0, RowsOf(copy.dst.extents[0]), tile.PanelElements()};
+  TensorBox box{OperandOf(l.module(), copy.src.buffer),
+                std::vector<int64_t>(static_cast<size_t>(tensor.rank()), 1),
+                static_cast<int>(b.cols * static_cast<int64_t>(SizeOf(tile.dtype)))};
+  box.extents[copy.src.dims[0]] = b.rows;
+  box.extents[copy.src.dims[1]] = b.cols;
+  b.box = l.Box(std::move(box));
+  return b;
+}
+
+void LoadBoxes(Lowering& l, const Copy& copy, const Boxes& boxes) {
+  const Region &src = copy.src, &dst = copy.dst;
+  const auto bytes = dst.num_elements() * static_cast<int64_t>(SizeOf(l.buffer(dst.buffer).dtype));
+  l.Emit(Mbarrier{Mbarrier::Op::kExpect, copy.barriers, copy.barrier, MakeInt(bytes)});
+  for (int64_t col = 0; col < dst.extents[1]; col += boxes.cols) {
+    for (int64_t row = 0; row < dst.extents[0]; row += boxes.rows) {
+      const Coords at{MakeInt(row), MakeInt(col)};
+      const PanelOffset place = OffsetInPanels(l.buffer(dst.buffer), Lowering::Index(dst, at));
+      l.Emit(BulkLoad{boxes.box, Lowering::Index(src, at), dst.buffer, Add(place.row, place.col),
+                      copy.barriers, copy.barrier});
+    }
+  }
+}
+
+}  // namespace
+
+void CopyBoxes(Lowering& l, const Copy& copy, absl::FunctionRef<void()> otherwise) {
+  const Boxes boxes = BoxesOf(l, copy);
+  NoteCopy(
+      l, copy.src, true,
+      absl::StrCat("boxes of ", boxes.rows, " x ", boxes.cols,
+                   "; element by element where it does not start at a multiple of 16 bytes, or "
+                   "its strides are no multiples of that"));
+  const auto first = [&](absl::FunctionRef<void()> body) {
+    Block block = l.Capture(body);
+    l.Emit(OnFirstThread{Team::kBlock, std::move(block)});
+  };
+  const ExprRef usable = MakeBinary(BinaryOp::kEq, l.IsUsable(boxes.box), MakeInt(1));
+  l.EmitIfElse(
+      usable, [&] { first([&] { LoadBoxes(l, copy, boxes); }); },
+      [&] {
+        first(
+            [&] { l.Emit(Mbarrier{Mbarrier::Op::kArrive, copy.barriers, copy.barrier, nullptr}); });
+        otherwise();
+        l.Emit(ProxyFence{});
+      });
+}
+
+}  // namespace tl
