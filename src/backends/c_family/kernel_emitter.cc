@@ -3,6 +3,7 @@
 #include <limits>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/substitute.h"
@@ -18,8 +19,15 @@ bool Waits(const Block& block) {
   return found;
 }
 
-bool TestsAlignment(const ExprRef& cond) {
-  return AnyNode(cond, [](const ExprRef& e) { return As<IsAligned>(e) != nullptr; });
+// Does it tell a fast form from one for whatever else the launch brings?
+bool ChoosesForm(const Launch& launch, const ExprRef& cond) {
+  return AnyNode(cond, [&](const ExprRef& e) {
+    const VarRef* ref = As<VarRef>(e);
+    const bool box = ref && absl::c_any_of(launch.boxes, [&](const TensorBox& b) {
+                       return b.usable == ref->var;
+                     });
+    return box || As<IsAligned>(e) != nullptr;
+  });
 }
 
 // Does the value of `e` stay the same while a loop's body runs, as far as one can see at a glance?
@@ -496,7 +504,7 @@ Status KernelEmitter::EmitIf(const If& s) {
   TL_ASSIGN_OR_RETURN(Text cond, exprs_.Emit(s.cond));
   TL_RETURN_IF_ERROR(Braces(absl::StrCat("if (", cond.text, ")"), s.then_body));
   if (s.else_body.empty()) return absl::OkStatus();
-  const bool outer = std::exchange(fallback_, fallback_ || TestsAlignment(s.cond));
+  const bool outer = std::exchange(fallback_, fallback_ || ChoosesForm(launch_, s.cond));
   TL_RETURN_IF_ERROR(Braces("else", s.else_body));
   fallback_ = outer;
   return absl::OkStatus();

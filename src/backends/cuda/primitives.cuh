@@ -142,18 +142,22 @@ TL_FN void tl_bulk_load(void* dst, const tl_tensor_map& map, const int (&at)[kRa
 #else
 #define TL_MBARRIER_TRY "test_wait"
 #endif
-// Groups that wait for each other for good would hang the device: after seconds it is an error.
+// Groups that wait for each other for good would hang the device: after ten seconds it is an error.
+// One piece of assembly: to a loop of its own, products under way would have to end first.
 TL_FN void tl_mbarrier_wait(const long long* barrier, int parity) {
-  const unsigned at = tl_shared_address(barrier);
-  const long long start = clock64(), patience = 20000000000ll;  // cycles
-  for (;;) {
-    int ended;
-    asm volatile("{ .reg .pred p; mbarrier." TL_MBARRIER_TRY ".parity.shared.b64 p, [%1], %2; "
-                 "selp.s32 %0, 1, 0, p; }"
-                 : "=r"(ended) : "r"(at), "r"(parity) : "memory");
-    if (ended) return;
-    if (clock64() - start > patience) __trap();
-  }
+  asm volatile("{ .reg .pred p, q; .reg .b64 now, end;\n"
+               "mbarrier." TL_MBARRIER_TRY ".parity.shared.b64 p, [%0], %1;\n"
+               "@p bra DONE;\n"
+               "mov.u64 end, %%globaltimer;\n"
+               "add.u64 end, end, 10000000000;\n"
+               "AGAIN: mbarrier." TL_MBARRIER_TRY ".parity.shared.b64 p, [%0], %1;\n"
+               "@p bra DONE;\n"
+               "mov.u64 now, %%globaltimer;\n"
+               "setp.lt.u64 q, now, end;\n"
+               "@q bra AGAIN;\n"
+               "trap;\n"
+               "DONE: }"
+               : : "r"(tl_shared_address(barrier)), "r"(parity) : "memory");
 }
 
 //@ tl_async_move
