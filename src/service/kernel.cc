@@ -305,7 +305,12 @@ StatusOr<int64_t> Kernel::Describe(const LoadedKernel& loaded, const BoxOfOperan
     usable = usable && stride * size % kAlignment == 0;
     recipe.strides.push_back(stride * size);
   }
-  return usable && loaded.Describe(recipe, map).ok() ? 1 : 0;
+  if (!usable) return 0;
+  const Status described = loaded.Describe(recipe, map);
+  // What the driver says no to is copied otherwise; that it fails is another matter.
+  if (absl::IsInvalidArgument(described) || absl::IsUnimplemented(described)) return 0;
+  TL_RETURN_IF_ERROR(described);
+  return 1;
 }
 
 Status Kernel::CheckWorkspace(const LaunchRequest& request) const {

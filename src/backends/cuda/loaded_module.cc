@@ -103,7 +103,6 @@ Status LoadedModule::Launch(int entry, int64_t blocks, const LaunchParams& param
   return result == kSuccess ? Status() : device_->driver().Error(result, "cuLaunchKernel");
 }
 
-// A function of the driver that needs no context.
 Status LoadedModule::Describe(const TensorMapRecipe& r, TensorMap& map) const {
   constexpr size_t kMostDims = 5;
   if (!api_.TensorMapEncodeTiled) return absl::UnimplementedError("the driver has no tensor maps");
@@ -118,6 +117,9 @@ Status LoadedModule::Describe(const TensorMapRecipe& r, TensorMap& map) const {
     box[d] = static_cast<unsigned>(r.box[d]);
     steps[d] = 1;
   }
+  const ContextScope scope(api_, context_);
+  if (scope.result() != kSuccess)
+    return device_->driver().Error(scope.result(), "cuCtxPushCurrent");
   const size_t size = SizeOf(r.dtype);
   const int type = size == 1 ? kMapU8 : size == 2 ? kMapU16 : size == 4 ? kMapU32 : kMapU64;
   const int swizzle = r.swizzle == 128 ? 3 : r.swizzle == 64 ? 2 : r.swizzle == 32 ? 1 : 0;
