@@ -35,6 +35,7 @@ class NearTargetTest : public ::testing::Test {
     block_ = module_.AddVar("block", ScalarType::kInt, VarRole::kThread);
     thread_ = module_.AddVar("thread", ScalarType::kInt, VarRole::kThread);
     slot_ = module_.AddVar("slot", ScalarType::kInt, VarRole::kLoop);
+    usable_ = module_.AddVar("usable", ScalarType::kInt, VarRole::kThread);
     other_ = module_.AddVar("other", ScalarType::kF32, VarRole::kLet);
     launch_.block = block_;
     launch_.thread = thread_;
@@ -81,6 +82,13 @@ class NearTargetTest : public ::testing::Test {
       Add(Mbarrier{Mbarrier::Op::kArrive, mbarriers_, MakeInt(1), nullptr});
       Add(Mbarrier{Mbarrier::Op::kWait, mbarriers_, MakeInt(1), MakeInt(0)});
     }
+    if (target.bulk_copies) {
+      launch_.boxes = {{0, {1, 8, 64}, 128, usable_}};
+      Add(Mbarrier{Mbarrier::Op::kExpect, mbarriers_, MakeInt(0), MakeInt(1024)});
+      Add(BulkLoad{
+          0, {MakeInt(0), Thread(8), Thread(64)}, tile_, MakeInt(0), mbarriers_, MakeInt(0)});
+      Add(ProxyFence{});
+    }
     Add(LoadMatrix{a_, MakeInt(0), tile_, Thread(8), 4, false});
     Add(LoadMatrix{b_, MakeInt(0), tile_, Thread(8), 2, true});
     if (target.async_copies)
@@ -106,7 +114,7 @@ class NearTargetTest : public ::testing::Test {
   Module module_;
   Launch launch_;
   BufferId x_, y_, tile_, a_, b_, c_, mbarriers_;
-  VarId block_, thread_, slot_, other_;
+  VarId block_, thread_, slot_, usable_, other_;
 };
 
 TEST_F(NearTargetTest, Text) {
@@ -230,7 +238,7 @@ class NearTargetNvrtcTest : public NearTargetTest {
 TEST_F(NearTargetNvrtcTest, EveryStatementOnEveryArchitecture) {
   for (const char* name : {"sm_75", "sm_80", "sm_86", "sm_89", "sm_90a", "sm_100a", "sm_120a"}) {
     const Target target = *FindCudaTarget(name);
-    launch_.body.clear();
+    launch_.body.clear(), launch_.boxes.clear();
     AddEverything(target);
     ExpectCompiles(*Generate(target), target);
   }

@@ -595,7 +595,8 @@ TEST(PlanPipelines, InertWithoutTheMeans) {
 LoopPlan PlanOf(Transport transport, int depth, int trailing = 0) {
   return MakeLoopPlan({.tiles = {0}, .depth = depth, .transport = transport, .trailing = trailing});
 }
-constexpr Transport kTransports[] = {Transport::kAsyncCopy, Transport::kRegisters};
+constexpr Transport kTransports[] = {Transport::kAsyncCopy, Transport::kRegisters,
+                                     Transport::kBoxes};
 
 using Steps = std::vector<Step>;
 Steps& Body(LoopPlan& p) { return p.agents[0].body; }
@@ -639,15 +640,17 @@ TEST(VerifyPlan, AcceptsWhatIsMade) {
 
 // A use that reads its slot for one iteration longer leaves one slot fewer to fill.
 TEST(VerifyPlan, UsesThatTrailTakeASlot) {
-  for (int depth = 3; depth <= 16; ++depth) {
-    const Status s = VerifyPlan(PlanOf(Transport::kAsyncCopy, depth, 1));
-    EXPECT_TRUE(s.ok()) << depth << ": " << s;
-    // The same steps with a use that nobody told the plan about.
-    LoopPlan plan = PlanOf(Transport::kAsyncCopy, depth);
-    plan.rings[0].trailing = 1;
-    EXPECT_EQ(VerifyPlan(plan).code(), absl::StatusCode::kInternal) << depth;
+  for (Transport t : {Transport::kAsyncCopy, Transport::kBoxes}) {
+    for (int depth = 3; depth <= 16; ++depth) {
+      const Status s = VerifyPlan(PlanOf(t, depth, 1));
+      EXPECT_TRUE(s.ok()) << Name(t) << " " << depth << ": " << s;
+      // The same steps with a use that nobody told the plan about.
+      LoopPlan plan = PlanOf(t, depth);
+      plan.rings[0].trailing = 1;
+      EXPECT_EQ(VerifyPlan(plan).code(), absl::StatusCode::kInternal) << Name(t) << " " << depth;
+    }
+    EXPECT_EQ(VerifyPlan(PlanOf(t, 2, 1)).code(), absl::StatusCode::kInternal) << Name(t);
   }
-  EXPECT_EQ(VerifyPlan(PlanOf(Transport::kAsyncCopy, 2, 1)).code(), absl::StatusCode::kInternal);
 }
 
 TEST(VerifyPlan, FindsPlantedFaults) {
@@ -659,9 +662,14 @@ TEST(VerifyPlan, FindsPlantedFaults) {
   const Fault faults[] = {
       {"waits for one group less",
        [](LoopPlan& p) { return Change(Body(p), K::kWait, [](Step& s) { ++s.pending; }); }},
-      {"no wait", [](LoopPlan& p) { return Erase(Body(p), K::kWait); }},
+      {"no wait",
+       [](LoopPlan& p) { return Erase(Body(p), K::kWait) || Erase(Body(p), K::kAwait); }},
       {"no barrier", [](LoopPlan& p) { return Erase(Body(p), K::kBarrier); }},
-      {"barrier before the wait", [](LoopPlan& p) { return Move(Body(p), K::kWait, K::kBarrier); }},
+      {"barrier before the wait",
+       [](LoopPlan& p) {
+         const K wait = p.rings[0].transport == Transport::kBoxes ? K::kAwait : K::kWait;
+         return Move(Body(p), wait, K::kBarrier);
+       }},
       {"copies before the barrier",
        [](LoopPlan& p) { return Move(Body(p), K::kBarrier, K::kIssue); }},
       {"barrier behind the computation",
@@ -796,6 +804,12 @@ class Threads {
         std::erase_if(t.flights,
                       [&](const Flight& f) { return f.group < t.groups - x.step.pending; });
         return;
+      case StepKind::kAwait:
+        for (Flight& f : t.flights) {
+          if (f.slot == t.use) Land(i, f);
+        }
+        std::erase_if(t.flights, [&](const Flight& f) { return f.slot == t.use; });
+        return;
       case StepKind::kFetch:
         if (x.iteration < trips_) t.fetched = first_ + x.iteration;
         return;
@@ -868,7 +882,7 @@ TEST(VerifyPlan, WhatItAcceptsRuns) {
   std::mt19937 rng(7);
   int accepted = 0, refused = 0, failed = 0;
   for (int i = 0; i < 4000; ++i) {
-    LoopPlan plan = PlanOf(kTransports[rng() % 2], 2 + static_cast<int>(rng() % 3));
+    LoopPlan plan = PlanOf(kTransports[rng() % 3], 2 + static_cast<int>(rng() % 3));
     for (uint32_t n = 1 + rng() % 2; n > 0; --n) Mutate(plan, rng);
     for (Steps* steps : {&Prologue(plan), &Body(plan)}) {
       for (Step& s : *steps) s.iteration = std::max(s.iteration, 0);
