@@ -15,7 +15,6 @@ namespace {
 
 using emulate::MakeTensorMap;
 using emulate::TensorMapBytes;
-using emulate::TensorMapRecipe;
 using testing::ForEachOrder;
 using ::testing::HasSubstr;
 using testing::HopperKernel;
@@ -35,7 +34,7 @@ struct Storage {
 };
 
 struct BoxCase {
-  std::vector<int64_t> dims, box;
+  absl::InlinedVector<int64_t, 5> dims, box;
   std::vector<int> at;
   int swizzle;
 };

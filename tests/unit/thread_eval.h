@@ -779,6 +779,8 @@ class ThreadEval {
         b.told = std::exchange(b.gathered, {});
         ring_moved_ = true;
         return;
+      case Mbarrier::Op::kExpect:
+        return Fail("boxes are for the emulator");
       case Mbarrier::Op::kWait:
         while (b.phase % 2 == value && error_.empty()) Wait(State::kAtChannel);
         Join(cur_->clock, b.told);
