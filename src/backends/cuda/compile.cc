@@ -79,17 +79,6 @@ std::vector<std::string> WishedOptions(const Nvrtc& nvrtc, CompileForm form) {
   return options;
 }
 
-// Such a kernel runs and is right, but several times slower than its program says: whoever wrote
-// the generator has to hear of it.
-Status CheckNotSerialised(std::string_view log) {
-  const PtxasInfo info = ParsePtxasInfo(log);
-  if (info.serialised.empty()) return absl::OkStatus();
-  return MakeError(
-      absl::StatusCode::kInternal,
-      absl::StrCat("the assembler serialised matrix instructions: ", info.serialised.front()),
-      {.domain = Domain::kNvrtc, .log = std::string(log)});
-}
-
 void TrimEnd(std::string& text) {
   while (!text.empty() && (text.back() == '\0' || text.back() == '\n')) text.pop_back();
 }
@@ -115,7 +104,6 @@ StatusOr<CompiledText> CompileCuda(const Nvrtc& nvrtc, const std::string& source
     return nvrtc.Error(result, absl::StrCat("compiling for ", target.name),
                        std::move(compiled.log));
   }
-  TL_RETURN_IF_ERROR(CheckNotSerialised(compiled.log));
   compiled.output = form == CompileForm::kCubin ? program.Output(api.GetCUBINSize, api.GetCUBIN)
                                                 : program.Output(api.GetPTXSize, api.GetPTX);
   if (form == CompileForm::kPtx) TrimEnd(compiled.output);
