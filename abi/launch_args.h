@@ -45,11 +45,11 @@ StatusOr<TrialArguments> TrialArgumentsOf(const Options& o, const Module& m) {
   return out;
 }
 
-// The device, if the kernel was compiled for what it is.
+// The device, if it runs what the kernel was compiled for.
 inline StatusOr<const Device*> DeviceFor(const tl_kernel& kernel, int32_t number) {
   TL_ASSIGN_OR_RETURN(const Device* device, kernel.context->FindDevice(number));
   const Target& compiled = kernel.impl->program().target();
-  if (device->info.target.identity == compiled.identity) return device;
+  if (device->info.target.Runs(compiled)) return device;
   return MakeError(absl::StatusCode::kFailedPrecondition,
                    absl::StrCat("the kernel was compiled for ", compiled.name, ", and device ",
                                 number, " (", device->info.name, ") is ", device->info.target.name),

@@ -17,6 +17,15 @@ struct Target {
   // Name plus everything that changes the binary ("gfx90a:sramecc+:xnack-",
   // "cpu:sapphirerapids:+avx2,…"). Part of every cache key.
   std::string identity;
+  // Identities of other targets whose binaries devices of this one run.
+  std::vector<std::string> also_runs;
+  bool Runs(const Target& compiled) const {
+    if (identity == compiled.identity) return true;
+    for (const std::string& other : also_runs) {
+      if (other == compiled.identity) return true;
+    }
+    return false;
+  }
   // The class that picks the backend: "cuda", "hip", "cpu",
   // "reference".
   std::string backend;

@@ -11,9 +11,10 @@ namespace {
 
 constexpr int64_t kMostRows = 256;  // of one box
 
+// Chunks are permuted by 8 rows: a box holds whole ones.
 int64_t RowsOf(int64_t rows) {
   int64_t parts = 1;
-  while (rows / parts > kMostRows || rows % parts != 0) ++parts;
+  while (rows / parts > kMostRows || rows % (parts * 8) != 0) ++parts;
   return rows / parts;
 }
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "backends/emulate/client/tensor_map.h"
 #include "backends/emulate/emulate.h"
 #include "tests/unit/cuda_programs.h"
 
@@ -40,6 +41,12 @@ inline Status RunEmulated(const Module& thread, EmulatedProgram& emulated,
   for (size_t i = 0; i < thread.launches.size(); ++i) {
     TL_ASSIGN_OR_RETURN(const int64_t blocks, NumBlocks(thread, thread.launches[i], args));
     if (blocks == 0) continue;
+    TL_RETURN_IF_ERROR(params.SetBoxes(thread, thread.launches[i], args,
+                                       [](const TensorMapRecipe& recipe, TensorMap& map) -> Status {
+                                         TL_ASSIGN_OR_RETURN(map.bytes,
+                                                             emulate::MakeTensorMap(recipe));
+                                         return absl::OkStatus();
+                                       }));
     TL_RETURN_IF_ERROR(
         emulated.Run(static_cast<int>(i), blocks, params.data(), options, operands, stats));
   }

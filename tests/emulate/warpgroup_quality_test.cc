@@ -76,7 +76,7 @@ TEST(WarpgroupQuality, Notes) {
           << note;
     }
     EXPECT_EQ(products, s.products);
-    EXPECT_THAT(lowered->thread.notes, Contains(HasSubstr("filled by asynchronous copies")));
+    EXPECT_THAT(lowered->thread.notes, Contains(HasSubstr("filled by boxes")));
   }
 }
 

@@ -12,6 +12,7 @@
 #include "backends/c_family/emit.h"
 #include "backends/cuda/dialect.h"
 #include "backends/cuda/targets.h"
+#include "backends/emulate/client/tensor_map.h"
 #include "backends/emulate/emulate.h"
 #include "backends/reference/compare.h"
 #include "ir/bind.h"
@@ -199,6 +200,10 @@ StatusOr<std::string> Differential::RunCuda(const Module& thread,
     TL_ASSIGN_OR_RETURN(const int64_t count,
                         testing::NumBlocks(thread, thread.launches[i], inputs.arguments.host()));
     if (count == 0) continue;
+    TL_RETURN_IF_ERROR(params.SetBoxes(thread, thread.launches[i], inputs.arguments.host(),
+                                       [&](const TensorMapRecipe& recipe, TensorMap& map) {
+                                         return kernel->Describe(recipe, map);
+                                       }));
     TL_RETURN_IF_ERROR(kernel->Launch(static_cast<int>(i), count,
                                       {params.data(), params.size(), session->stream()}));
   }
@@ -229,6 +234,12 @@ StatusOr<std::string> Differential::RunEmulated(const Module& thread, const Targ
     TL_ASSIGN_OR_RETURN(const int64_t blocks,
                         testing::NumBlocks(thread, thread.launches[i], inputs.arguments.host()));
     if (blocks == 0) continue;
+    TL_RETURN_IF_ERROR(params.SetBoxes(thread, thread.launches[i], inputs.arguments.host(),
+                                       [](const TensorMapRecipe& recipe, TensorMap& map) -> Status {
+                                         TL_ASSIGN_OR_RETURN(map.bytes,
+                                                             emulate::MakeTensorMap(recipe));
+                                         return absl::OkStatus();
+                                       }));
     const Status s = program->Run(static_cast<int>(i), blocks, params.data(), seed);
     if (!s.ok()) return std::string(s.message());
   }
@@ -256,6 +267,10 @@ Outcome Differential::RunOn(const std::string& backend, const Program& program,
   if (!found.ok()) return Differs(backend, found.status());
   const Target& target = *found;
   Module tile = *module_;
+  // However many threads a program asks for, these run it: barriers in memory count them.
+  if (backend == "thread") {
+    for (Launch& launch : tile.launches) launch.threads = kThreads;
+  }
   bool changed = mutation && mutation(tile);
   StatusOr<Module> thread = Lower(tile, target);
   if (!thread.ok())

@@ -52,6 +52,10 @@ class CudaDeviceTest : public ::testing::Test {
       TL_ASSIGN_OR_RETURN(const int64_t grid,
                           testing::NumBlocks(program.thread, program.thread.launches[i], args));
       if (grid == 0) continue;
+      TL_RETURN_IF_ERROR(params.SetBoxes(program.thread, program.thread.launches[i], args,
+                                         [&](const TensorMapRecipe& recipe, TensorMap& map) {
+                                           return kernel.Describe(recipe, map);
+                                         }));
       TL_RETURN_IF_ERROR(kernel.Launch(static_cast<int>(i), grid,
                                        {params.data(), params.size(), session_->stream()}));
     }

@@ -196,6 +196,15 @@ TEST(Prelude, SourcesHoldWhatTheyUse) {
   EXPECT_EQ(WithoutPrelude(text), "void k(TL_GLOBAL(float) a0) {}\n");
 }
 
+// A specific form has the plain form's instructions and some more.
+TEST(CudaTargets, WhoseBinariesADeviceRuns) {
+  const Target plain = *FindCudaTarget("sm_90"), specific = *FindCudaTarget("sm_90a");
+  EXPECT_TRUE(specific.Runs(specific));
+  EXPECT_TRUE(specific.Runs(plain));
+  EXPECT_FALSE(plain.Runs(specific));
+  EXPECT_FALSE(specific.Runs(*FindCudaTarget("sm_80")));
+}
+
 TEST(CudaTargets, MatrixInstructionsByArchitecture) {
   std::set<std::string_view> all;
   for (const char* name : {"sm_75", "sm_80", "sm_86", "sm_89", "sm_90a", "sm_100a", "sm_120a"}) {

@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <deque>
 #include <utility>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "backends/backend.h"
 #include "backends/reference/inputs.h"
 #include "ir/host_eval.h"
@@ -47,15 +49,53 @@ class Params {
     }
   }
   Params(const Params&) = delete;
+
+  // Those of one launch's boxes, behind what all launches take. `describe`: an error where there is
+  // no map.
+  Status SetBoxes(const Module& module, const tl::Launch& launch, const HostArgs& args,
+                  absl::FunctionRef<Status(const TensorMapRecipe&, TensorMap&)> describe) {
+    if (common_ == 0) common_ = params_.size();
+    params_.resize(common_);
+    maps_.resize(launch.boxes.size());
+    usable_.resize(launch.boxes.size());
+    for (size_t i = 0; i < launch.boxes.size(); ++i) {
+      TL_ASSIGN_OR_RETURN(const TensorMapRecipe recipe, RecipeOf(module, launch.boxes[i], args));
+      usable_[i] = describe(recipe, maps_[i]).ok() ? 1 : 0;
+      params_.push_back(&maps_[i]);
+      params_.push_back(&usable_[i]);
+    }
+    return absl::OkStatus();
+  }
   void** data() { return params_.data(); }
   int size() const { return static_cast<int>(params_.size()); }
 
  private:
+  StatusOr<TensorMapRecipe> RecipeOf(const Module& module, const TensorBox& box,
+                                     const HostArgs& args) const {
+    const Buffer& b = module.buffer(module.operands[static_cast<size_t>(box.operand)]);
+    TensorMapRecipe recipe;
+    recipe.data = pointers_[static_cast<size_t>(box.operand)];
+    recipe.dtype = b.dtype;
+    recipe.swizzle = box.row_bytes;
+    for (int d = b.rank(); d-- > 0;) {
+      TL_ASSIGN_OR_RETURN(const int64_t extent, EvalHost(module, b.shape[d], args));
+      TL_ASSIGN_OR_RETURN(const int64_t stride, EvalHost(module, b.strides[d], args));
+      recipe.dims.push_back(extent);
+      recipe.box.push_back(box.extents[static_cast<size_t>(d)]);
+      if (d + 1 < b.rank())
+        recipe.strides.push_back(stride * static_cast<int64_t>(SizeOf(b.dtype)));
+    }
+    return recipe;
+  }
+
   std::vector<void*> pointers_;
   std::vector<int64_t> ints_;
   std::vector<float> floats_;
   std::vector<double> doubles_;
   std::vector<void*> params_;
+  size_t common_ = 0;
+  std::deque<TensorMap> maps_;
+  std::deque<int64_t> usable_;
 };
 
 // Where the operands and workspaces of generated inputs lie, in the order that entries take them.

@@ -97,6 +97,8 @@ Target MakeTarget(const Arch& arch) {
   Target t;
   t.name = arch.name;
   t.identity = arch.name;
+  // The specific form has the instructions of the plain one.
+  if (arch.specific) t.also_runs = {std::string(arch.name.substr(0, arch.name.size() - 1))};
   t.backend = "cuda";
   t.simt = true;
   t.warp_size = 32;
