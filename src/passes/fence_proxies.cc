@@ -4,29 +4,56 @@
 #include <vector>
 
 #include "absl/algorithm/container.h"
+#include "absl/container/flat_hash_set.h"
 #include "ir/visit.h"
 
 namespace tl {
 namespace {
+
+using Buffers = absl::flat_hash_set<BufferId>;
+
+// What statements do by way of the async proxy.
+struct AsyncUse {
+  bool products = false;  // read tiles in place
+  Buffers filled;         // tiles that boxes fill
+
+  void Add(const AsyncUse& other) {
+    products = products || other.products;
+    filled.insert(other.filled.begin(), other.filled.end());
+  }
+};
+
+AsyncUse UseOf(const StmtRef& root) {
+  AsyncUse use;
+  VisitStmts({root}, [&](const StmtRef& s) {
+    if (As<Wgmma>(s)) use.products = true;
+    if (const BulkLoad* load = As<BulkLoad>(s)) use.filled.insert(load->dst);
+  });
+  return use;
+}
 
 class Fencer : public StmtMapper {
  public:
   explicit Fencer(const Module& module) : m_(module) {}
 
   Block MapBlock(const Block& b) override {
-    const bool behind = read_later_;
-    std::vector<bool> later(b.size() + 1, behind);  // from this statement on
-    for (size_t i = b.size(); i-- > 0;) later[i] = later[i + 1] || HoldsProducts(b[i]);
+    const AsyncUse behind = later_;
+    std::vector<AsyncUse> later(b.size() + 1, behind);  // from this statement on
+    for (size_t i = b.size(); i-- > 0;) {
+      later[i] = later[i + 1];
+      later[i].Add(UseOf(b[i]));
+    }
     Block out;
     for (size_t i = 0; i < b.size(); ++i) {
       // The next iteration comes behind this one.
-      read_later_ = later[i + 1] || (As<For>(b[i]) && HoldsProducts(b[i]));
-      if (As<Barrier>(b[i]) && read_later_ && std::exchange(written_, false)) {
+      later_ = later[As<For>(b[i]) ? i : i + 1];
+      if (As<Barrier>(b[i]) && NeedsFence()) {
         out.push_back(MakeStmt(ProxyFence{}));
+        written_.clear();
       }
       out.push_back(MapStmt(b[i]));
     }
-    read_later_ = behind;
+    later_ = behind;
     return out;
   }
 
@@ -38,41 +65,52 @@ class Fencer : public StmtMapper {
       return StmtMapper::MapStmt(s);
     }
     // What an iteration leaves behind meets the next one's barriers.
-    const bool before = written_;
+    const Buffers before = written_;
     (void)MapBlock(loop->body);
-    written_ = written_ || before;
+    written_.insert(before.begin(), before.end());
     StmtRef mapped = StmtMapper::MapStmt(s);
-    written_ = written_ || before;
+    written_.insert(before.begin(), before.end());
     return mapped;
   }
 
  private:
   StmtRef MapIf(const StmtRef& s, const If& branch) {
-    const bool before = written_;
+    const Buffers before = written_;
     If out{branch.cond, MapBlock(branch.then_body), {}};
-    const bool after = std::exchange(written_, before);
+    const Buffers after = std::exchange(written_, before);
     out.else_body = MapBlock(branch.else_body);
-    written_ = written_ || after;
+    written_.insert(after.begin(), after.end());
     return MakeStmt(std::move(out), s->span, s->id);
   }
 
   void NoteWrites(const Stmt& s) {
-    if (std::holds_alternative<ProxyFence>(s.node)) written_ = false;
+    if (std::holds_alternative<ProxyFence>(s.node)) written_.clear();
     if (std::holds_alternative<BulkLoad>(s.node)) return;  // by the same way as the products
     VisitAccesses(s, [&](BufferId id, const ExprRef&, bool write) {
-      written_ =
-          written_ || (write && m_.buffer(id).in_place && m_.buffer(id).scope != Scope::kLocal);
+      const Buffer& b = m_.buffer(id);
+      const bool shared = b.scope != Scope::kLocal && b.scope != Scope::kGlobal;
+      if (write && shared && b.role != BufferRole::kMbarriers) written_.insert(id);
     });
   }
-  static bool HoldsProducts(const StmtRef& s) {
-    bool found = false;
-    VisitStmts({s}, [&](const StmtRef& inner) { found = found || As<Wgmma>(inner); });
-    return found;
+
+  // A tile that products read where it lies, or memory that boxes will fill as another tile's.
+  bool NeedsFence() const {
+    return absl::c_any_of(written_, [&](BufferId w) {
+      if (later_.products && m_.buffer(w).in_place) return true;
+      return absl::c_any_of(later_.filled, [&](BufferId f) { return f != w && Overlap(w, f); });
+    });
+  }
+
+  bool Overlap(BufferId x, BufferId y) const {
+    const Buffer &a = m_.buffer(x), &b = m_.buffer(y);
+    if (a.arena_offset < 0 || b.arena_offset < 0) return false;
+    return a.arena_offset < b.arena_offset + b.stored_bytes() &&
+           b.arena_offset < a.arena_offset + a.stored_bytes();
   }
 
   const Module& m_;
-  bool read_later_ = false;  // by products behind the statement at hand
-  bool written_ = false;     // such a tile, since the last fence
+  AsyncUse later_;   // behind the statement at hand
+  Buffers written_;  // by threads, since the last fence
 };
 
 }  // namespace

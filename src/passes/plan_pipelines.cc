@@ -561,8 +561,8 @@ class LoopRewriter {
     m_.vars[phases_].dtype = DType::kI32;
     at_start_.push_back(MakeStmt(Alloc{mbarriers_}, stmt_->span));
     at_start_.push_back(MakeStmt(Assign{phases_, MakeInt(0)}, stmt_->span));
-    // Other uses of the memory, by loads and stores of threads, come before the boxes.
-    out_.push_back(MakeStmt(ProxyFence{}, stmt_->span));
+    // Behind this everyone knows the mbarriers, and nobody uses the slots any more.
+    out_.push_back(MakeStmt(Barrier{team_}, stmt_->span));
   }
 
   void Await(Block& out) {
