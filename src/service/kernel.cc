@@ -288,6 +288,7 @@ class Kernel::ParamPack {
 StatusOr<int64_t> Kernel::Describe(const LoadedKernel& loaded, const BoxOfOperand& box,
                                    const LaunchRequest& request, TensorMap& map) const {
   constexpr int64_t kAlignment = 16;
+  constexpr int64_t kMostElements = int64_t{1} << 30;  // see tl_box_place
   const Tensor& tensor = operands_[static_cast<size_t>(box.operand)];
   const auto size = static_cast<int64_t>(tensor.element_size);
   TensorMapRecipe recipe;
@@ -300,7 +301,7 @@ StatusOr<int64_t> Kernel::Describe(const LoadedKernel& loaded, const BoxOfOperan
     TL_ASSIGN_OR_RETURN(int64_t stride, tensor.strides[d].Eval(request.args));
     recipe.dims.push_back(extent);
     recipe.box.push_back(box.extents[d]);
-    usable = usable && extent > 0 && extent <= std::numeric_limits<int32_t>::max();
+    usable = usable && extent > 0 && extent <= kMostElements;
     if (d + 1 == tensor.shape.size()) continue;
     usable = usable && stride * size % kAlignment == 0;
     recipe.strides.push_back(stride * size);

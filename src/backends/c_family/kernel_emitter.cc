@@ -493,7 +493,8 @@ Status KernelEmitter::EmitBulkLoad(const BulkLoad& s) {
   std::vector<std::string> at;
   for (size_t d = s.at.size(); d-- > 0;) {
     TL_ASSIGN_OR_RETURN(Text text, exprs_.Emit(s.at[d]));
-    at.push_back(absl::StrCat("(int)(", text.text, ")"));
+    const std::string_view as_int = text.range.Fits32() ? "(int)(" : "tl_box_place(";
+    at.push_back(absl::StrCat(as_int, text.text, ")"));
   }
   Line(absl::StrCat("tl_bulk_load<", at.size(), ">(", dst, ", m", s.box, ", {",
                     absl::StrJoin(at, ", "), "}, ", barrier, ");"));

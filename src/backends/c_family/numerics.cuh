@@ -174,6 +174,12 @@ TL_FN int tl_max(int a, int b) { return a > b ? a : b; }
 TL_FN long long tl_min(long long a, long long b) { return a < b ? a : b; }
 TL_FN long long tl_max(long long a, long long b) { return a > b ? a : b; }
 
+// Where a box begins along one dim. Those that are copied have at most 2^30 elements there: what is
+// further away is as far outside.
+//@ tl_box_place
+TL_FN int tl_box_place(long long at) {
+  return (int)tl_max(tl_min(at, 1ll << 30), -(1ll << 30));
+}
 //@ tl_fin
 // x, or 0 where x is infinite or NaN.
 TL_FN float tl_fin(float x) { return x - x == 0.0f ? x : 0.0f; }
