@@ -6,6 +6,7 @@
 #include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_set.h"
 #include "ir/visit.h"
+#include "passes/plan_arena.h"
 
 namespace tl {
 namespace {
@@ -97,15 +98,10 @@ class Fencer : public StmtMapper {
   bool NeedsFence() const {
     return absl::c_any_of(written_, [&](BufferId w) {
       if (later_.products && m_.buffer(w).in_place) return true;
-      return absl::c_any_of(later_.filled, [&](BufferId f) { return f != w && Overlap(w, f); });
+      return absl::c_any_of(later_.filled, [&](BufferId f) {
+        return f != w && ShareMemory(m_.buffer(w), m_.buffer(f));
+      });
     });
-  }
-
-  bool Overlap(BufferId x, BufferId y) const {
-    const Buffer &a = m_.buffer(x), &b = m_.buffer(y);
-    if (a.arena_offset < 0 || b.arena_offset < 0) return false;
-    return a.arena_offset < b.arena_offset + b.stored_bytes() &&
-           b.arena_offset < a.arena_offset + a.stored_bytes();
   }
 
   const Module& m_;

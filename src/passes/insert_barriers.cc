@@ -7,6 +7,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/functional/function_ref.h"
 #include "ir/visit.h"
+#include "passes/plan_arena.h"
 
 namespace tl {
 namespace {
@@ -38,7 +39,7 @@ class Accesses {
       for (const Entry& b : other.entries_) {
         if (!a.write && !b.write) continue;
         if (a.buffer != b.buffer) {
-          if (Overlap(module, a.buffer, b.buffer)) return true;
+          if (ShareMemory(module.buffer(a.buffer), module.buffer(b.buffer))) return true;
         } else if (module.buffer(a.buffer).ring) {
           // Copies into a ring never meet each other: see the header.
           if ((a.read || b.read) && !planned.contains(a.buffer)) return true;
@@ -67,14 +68,6 @@ class Accesses {
     entries_.push_back(entry);
   }
 
-  // Tiles that live one after the other may lie in one place.
-  static bool Overlap(const Module& module, BufferId x, BufferId y) {
-    const Buffer& a = module.buffer(x);
-    const Buffer& b = module.buffer(y);
-    if (a.arena_offset < 0 || b.arena_offset < 0) return false;
-    return a.arena_offset < b.arena_offset + b.stored_bytes() &&
-           b.arena_offset < a.arena_offset + a.stored_bytes();
-  }
   std::vector<Entry> entries_;
 };
 

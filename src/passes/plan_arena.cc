@@ -219,4 +219,10 @@ Status PlanArena(Module& module, const Target& target, int64_t shared_budget) {
   return absl::OkStatus();
 }
 
+bool ShareMemory(const Buffer& a, const Buffer& b) {
+  if (a.arena_offset < 0 || b.arena_offset < 0) return false;
+  return a.arena_offset < b.arena_offset + b.stored_bytes() &&
+         b.arena_offset < a.arena_offset + a.stored_bytes();
+}
+
 }  // namespace tl

@@ -18,6 +18,9 @@ namespace tl {
 // `shared_budget`: bytes per block; 0: the target's limit.
 Status PlanArena(Module& module, const Target& target, int64_t shared_budget);
 
+// Do both have a place, and do these overlap? Tiles that live one after the other may share memory.
+bool ShareMemory(const Buffer& a, const Buffer& b);
+
 }  // namespace tl
 
 #endif  // TILEJIT_PASSES_PLAN_ARENA_H_

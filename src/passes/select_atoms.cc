@@ -194,8 +194,10 @@ class Selector : public StmtMapper {
         if (why.empty() && !LayWarpgroups(m_, atom, warps_, g)) {
           why = absl::StrCat(warps_, " warps cannot share it by fours");
         }
-        if (!why.empty()) slower = absl::StrCat("; not ", atom.name, ": ", why);
-        if (!why.empty()) continue;
+        if (!why.empty()) {
+          slower = absl::StrCat("; not ", atom.name, ": ", why);
+          continue;
+        }
       } else {
         LayWarps(target_, static_cast<int>(i), warps_, g);
       }

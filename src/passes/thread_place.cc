@@ -40,7 +40,7 @@ ThreadPlace::ThreadPlace(Lowering& l, const Region& window, const FragmentLayout
   };
   const Coords first = l.OfThread(layout);
   if (HasPanels()) {
-    of_thread_ = kept("place", InPanels(first, true));
+    of_thread_ = kept("place", FirstInPanels(first));
     return;
   }
   ExprRef sum = MakeInt(0);
@@ -65,7 +65,9 @@ ExprRef ThreadPlace::OffsetOf(const Lowering::Element& e) const {
   // Whatever order the row has is in the thread's part.
   const Buffer& b = l_.buffer(window_.buffer);
   if (HasPanels()) {
-    return Add(Add(l_.GroupOffset(window_.buffer), InPanels(index, false)), of_thread_);
+    // The slots' columns are whole panels, so that the two parts add up.
+    const PanelOffset place = OffsetInPanels(b, index);
+    return Add(Add(l_.GroupOffset(window_.buffer), Add(place.row, place.col)), of_thread_);
   }
   ExprRef offset = MakeInt(0);
   for (size_t d = 0; d < index.size(); ++d) {
@@ -80,18 +82,11 @@ bool ThreadPlace::HasPanels() const {
   return !l_.IsGlobal(window_) && l_.buffer(window_.buffer).swizzle.panel_bytes > 0;
 }
 
-// Offset of an element of a tile with panels; `thread`: coordinates of the window's dims alone, its
-// chunks permuted. The slots' columns are whole panels, so that the two parts add up.
-ExprRef ThreadPlace::InPanels(const Coords& c, bool thread) const {
-  const Buffer& b = l_.buffer(window_.buffer);
-  Coords index = c;
-  if (thread) {
-    index.assign(b.rank(), MakeInt(0));
-    for (size_t i = 0; i < c.size(); ++i) index[window_.dims[i]] = c[i];
-  }
-  if (thread) return TensorOffset(l_.module(), window_.buffer, index);
-  const PanelOffset place = OffsetInPanels(b, index);
-  return Add(place.row, place.col);
+// In a tile with panels: where the thread's first element lies, its chunks permuted.
+ExprRef ThreadPlace::FirstInPanels(const Coords& c) const {
+  Coords index(l_.buffer(window_.buffer).rank(), MakeInt(0));
+  for (size_t i = 0; i < c.size(); ++i) index[window_.dims[i]] = c[i];
+  return TensorOffset(l_.module(), window_.buffer, index);
 }
 
 // Of the window's dims; none for tensors that are packed there.

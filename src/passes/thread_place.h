@@ -39,7 +39,7 @@ class ThreadPlace {
   Order OrderOfRows(int64_t count) const;
   bool ColumnsShareNoBits() const;
   bool HasPanels() const;
-  ExprRef InPanels(const Coords& c, bool thread) const;
+  ExprRef FirstInPanels(const Coords& c) const;
 
   Lowering& l_;
   const Region& window_;

@@ -41,12 +41,7 @@ inline Status RunEmulated(const Module& thread, EmulatedProgram& emulated,
   for (size_t i = 0; i < thread.launches.size(); ++i) {
     TL_ASSIGN_OR_RETURN(const int64_t blocks, NumBlocks(thread, thread.launches[i], args));
     if (blocks == 0) continue;
-    TL_RETURN_IF_ERROR(params.SetBoxes(thread, thread.launches[i], args,
-                                       [](const TensorMapRecipe& recipe, TensorMap& map) -> Status {
-                                         TL_ASSIGN_OR_RETURN(map.bytes,
-                                                             emulate::MakeTensorMap(recipe));
-                                         return absl::OkStatus();
-                                       }));
+    TL_RETURN_IF_ERROR(params.SetBoxes(thread, thread.launches[i], args, emulate::DescribeBox));
     TL_RETURN_IF_ERROR(
         emulated.Run(static_cast<int>(i), blocks, params.data(), options, operands, stats));
   }

@@ -234,12 +234,8 @@ StatusOr<std::string> Differential::RunEmulated(const Module& thread, const Targ
     TL_ASSIGN_OR_RETURN(const int64_t blocks,
                         testing::NumBlocks(thread, thread.launches[i], inputs.arguments.host()));
     if (blocks == 0) continue;
-    TL_RETURN_IF_ERROR(params.SetBoxes(thread, thread.launches[i], inputs.arguments.host(),
-                                       [](const TensorMapRecipe& recipe, TensorMap& map) -> Status {
-                                         TL_ASSIGN_OR_RETURN(map.bytes,
-                                                             emulate::MakeTensorMap(recipe));
-                                         return absl::OkStatus();
-                                       }));
+    TL_RETURN_IF_ERROR(
+        params.SetBoxes(thread, thread.launches[i], inputs.arguments.host(), emulate::DescribeBox));
     const Status s = program->Run(static_cast<int>(i), blocks, params.data(), seed);
     if (!s.ok()) return std::string(s.message());
   }

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "backends/c_family/expr_text.h"
 #include "base/dtype.h"
 
 namespace tl {
@@ -67,14 +68,10 @@ class Writer {
   int input_b() const { return first_input() + inputs() - 2; }
 
   std::string Parameters() const {
-    const std::string_view c = p_.c == DType::kF16   ? "tl_f16"
-                               : p_.c == DType::kF32 ? "float"
-                                                     : "int";
-    const std::string type = TemplateArguments(p_);
-    const std::string a = p_.a_in_registers
-                              ? absl::StrCat("const ", type.substr(0, type.find(',')), "* a")
-                              : "unsigned long long a, int a_step";
-    return absl::StrCat(c, "* c, ", a, ", unsigned long long b, int b_step, bool add");
+    const std::string a = p_.a_in_registers ? absl::StrCat("const ", StorageName(p_.a), "* a")
+                                            : "unsigned long long a, int a_step";
+    return absl::StrCat(StorageName(p_.c), "* c, ", a,
+                        ", unsigned long long b, int b_step, bool add");
   }
 
   std::string Step(int step) const {

@@ -103,8 +103,7 @@ class EmulatedKernel : public LoadedKernel {
   }
 
   Status Describe(const TensorMapRecipe& recipe, TensorMap& map) const override {
-    TL_ASSIGN_OR_RETURN(map.bytes, emulate::MakeTensorMap(recipe));
-    return absl::OkStatus();
+    return emulate::DescribeBox(recipe, map);
   }
 
  private:

@@ -82,4 +82,9 @@ StatusOr<TensorMapBytes> MakeTensorMap(const TensorMapRecipe& r) {
   return bytes;
 }
 
+Status DescribeBox(const TensorMapRecipe& recipe, TensorMap& map) {
+  TL_ASSIGN_OR_RETURN(map.bytes, MakeTensorMap(recipe));
+  return absl::OkStatus();
+}
+
 }  // namespace tl::emulate

@@ -14,6 +14,8 @@ namespace tl::emulate {
 static_assert(sizeof(TensorMap) == kTlMapBytes);
 using TensorMapBytes = decltype(TensorMap::bytes);
 StatusOr<TensorMapBytes> MakeTensorMap(const TensorMapRecipe& recipe);
+// The same as LoadedKernel::Describe.
+Status DescribeBox(const TensorMapRecipe& recipe, TensorMap& map);
 
 }  // namespace tl::emulate
 
