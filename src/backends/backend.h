@@ -23,10 +23,10 @@
 
 namespace tl {
 
-// A window of an operand that a kernel copies in one piece: elements along each of the operand's
-// dims, and the bytes of a row in shared memory, by which its 16-byte chunks are permuted there.
-struct BoxOfOperand {
-  int operand = 0;  // index into Module::operands
+// A window of a tensor that a kernel copies in one piece: elements along each of the tensor's dims,
+// and the bytes of a row in shared memory, by which its 16-byte chunks are permuted there.
+struct BoxOfTensor {
+  int tensor = 0;  // index into Module::operands; behind those count the workspaces
   std::vector<int64_t> extents;
   int row_bytes = 0;
 };
@@ -52,7 +52,7 @@ struct Entry {
   int threads = 1;  // per block, all groups
   int groups = 1;
   int64_t shared_bytes = 0;  // dynamic shared memory (GPU) or scratch arena (CPU) per block
-  std::vector<BoxOfOperand> boxes;
+  std::vector<BoxOfTensor> boxes;
 };
 
 // Source text of a whole program.

@@ -514,11 +514,11 @@ struct SplitAxis {
   ExprRef parts;  // number of runs, >= 1
 };
 
-// Windows of an operand that bulk copies move, an argument of the entry: how many elements along
+// Windows of a tensor that bulk copies move, an argument of the entry: how many elements along
 // each of its dims, and the bytes of a row of the tile, by which its chunks are permuted
 // (PanelsFor).
 struct TensorBox {
-  int operand;  // index into Module::operands
+  int tensor;  // index into Module::operands; behind those count the workspaces
   std::vector<int64_t> extents;
   int row_bytes;
   // 1, or 0 where the tensor of this launch cannot be described: its start or a stride is no

@@ -18,9 +18,21 @@ int64_t RowsOf(int64_t rows) {
   return rows / parts;
 }
 
-int OperandOf(const Module& m, BufferId tensor) {
-  return static_cast<int>(std::find(m.operands.begin(), m.operands.end(), tensor) -
-                          m.operands.begin());
+int ArgumentOf(const Module& m, BufferId tensor) {
+  const auto operand = std::find(m.operands.begin(), m.operands.end(), tensor);
+  if (operand != m.operands.end()) return static_cast<int>(operand - m.operands.begin());
+  const auto workspace = std::find(m.workspaces.begin(), m.workspaces.end(), tensor);
+  return static_cast<int>(m.operands.size()) + static_cast<int>(workspace - m.workspaces.begin());
+}
+
+// Does a map describe the tensor at every launch? Workspaces begin at multiples of 256 bytes.
+bool IsAlwaysUsable(const Lowering& l, const Buffer& tensor) {
+  constexpr int64_t kAlignment = 16;
+  const auto size = static_cast<int64_t>(SizeOf(tensor.dtype));
+  return tensor.role == BufferRole::kWorkspace &&
+         std::all_of(tensor.strides.begin(), tensor.strides.end() - 1, [&](const ExprRef& stride) {
+           return l.DivisorOf(stride) * size % kAlignment == 0;
+         });
 }
 
 struct Boxes {
@@ -31,7 +43,7 @@ struct Boxes {
 Boxes BoxesOf(Lowering& l, const Copy& copy) {
   const Buffer &tensor = l.buffer(copy.src.buffer), &tile = l.buffer(copy.dst.buffer);
   Boxes b{0, RowsOf(copy.dst.extents[0]), tile.PanelElements()};
-  TensorBox box{OperandOf(l.module(), copy.src.buffer),
+  TensorBox box{ArgumentOf(l.module(), copy.src.buffer),
                 std::vector<int64_t>(static_cast<size_t>(tensor.rank()), 1),
                 static_cast<int>(b.cols * static_cast<int64_t>(SizeOf(tile.dtype)))};
   box.extents[copy.src.dims[0]] = b.rows;
@@ -58,15 +70,17 @@ void LoadBoxes(Lowering& l, const Copy& copy, const Boxes& boxes) {
 
 void CopyBoxes(Lowering& l, const Copy& copy, absl::FunctionRef<void()> otherwise) {
   const Boxes boxes = BoxesOf(l, copy);
-  NoteCopy(
-      l, copy.src, true,
-      absl::StrCat("boxes of ", boxes.rows, " x ", boxes.cols,
-                   "; element by element where it does not start at a multiple of 16 bytes, or "
-                   "its strides are no multiples of that"));
+  const bool always = IsAlwaysUsable(l, l.buffer(copy.src.buffer));
+  NoteCopy(l, copy.src, true,
+           absl::StrCat("boxes of ", boxes.rows, " x ", boxes.cols,
+                        always ? ""
+                               : "; element by element where it does not start at a multiple of "
+                                 "16 bytes, or its strides are no multiples of that"));
   const auto first = [&](absl::FunctionRef<void()> body) {
     Block block = l.Capture(body);
     l.Emit(OnFirstThread{Team::kBlock, std::move(block)});
   };
+  if (always) return first([&] { LoadBoxes(l, copy, boxes); });
   const ExprRef usable = MakeBinary(BinaryOp::kEq, l.IsUsable(boxes.box), MakeInt(1));
   l.EmitIfElse(
       usable, [&] { first([&] { LoadBoxes(l, copy, boxes); }); },

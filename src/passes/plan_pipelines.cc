@@ -124,14 +124,14 @@ std::vector<KeptTile> FindKeptTiles(const Module& m, const Launch& launch, const
 }
 
 // May the copy come as boxes: rows of a tile in panels, from a tensor that a tensor map describes?
-bool IsBox(const Module& m, const Copy& copy) {
+bool IsBox(const Module& m, const LaunchFacts& facts, const Copy& copy) {
   constexpr int kMostDims = 5;
   const Buffer &tensor = m.buffer(copy.src.buffer), &tile = m.buffer(copy.dst.buffer);
   const Region& r = copy.src;
   if (!tile.in_place || !IsWhole(tile, copy.dst) || copy.rows || copy.transpose) return false;
-  if (tensor.role != BufferRole::kIn || tensor.dtype != tile.dtype || !tensor.packed.empty()) {
-    return false;
-  }
+  if (tensor.dtype != tile.dtype || !tensor.packed.empty()) return false;
+  const bool workspace = tensor.role == BufferRole::kWorkspace;
+  if (workspace ? facts.IsWritten(copy.src.buffer) : tensor.role != BufferRole::kIn) return false;
   return r.rank() == 2 && tensor.rank() <= kMostDims && r.dims[1] == tensor.rank() - 1 &&
          IsInt(tensor.strides.back(), 1);
 }
@@ -232,7 +232,8 @@ class LaunchPlanner {
   bool ComeAsBoxes(const For& loop, const std::vector<BufferId>& ring) const {
     return target_.bulk_copies && absl::c_all_of(loop.body, [&](const StmtRef& s) {
              const Copy* copy = As<Copy>(s);
-             return !copy || !absl::c_linear_search(ring, copy->dst.buffer) || IsBox(m_, *copy);
+             return !copy || !absl::c_linear_search(ring, copy->dst.buffer) ||
+                    IsBox(m_, facts_, *copy);
            });
   }
 

@@ -8,6 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "ir/bind.h"
 #include "ir/syntax.h"
+#include "passes/repack_rows.h"
 #include "service/context.h"
 #include "service/families.h"
 #include "service/generate.h"
@@ -121,6 +122,7 @@ StatusOr<Context::Prepared> Context::Prepare(const CompileRequest& request, Reco
       }
     }
   }
+  RepackRows(module, target);
   prepared.module = std::make_shared<const Module>(std::move(module));
   TL_RETURN_IF_ERROR(CheckParameterSpace(*prepared.module, target));
   return prepared;

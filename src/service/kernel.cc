@@ -44,6 +44,7 @@ StatusOr<std::shared_ptr<Kernel>> Kernel::Create(std::shared_ptr<const Module> m
 StatusOr<Kernel::Tensor> Kernel::PrepareTensor(BufferId id) const {
   const Buffer& b = module_->buffer(id);
   Tensor tensor;
+  tensor.dtype = b.dtype;
   tensor.element_size = SizeOf(b.dtype);
   for (const ExprRef& e : b.shape) {
     TL_ASSIGN_OR_RETURN(HostExpr extent, HostExpr::Compile(*module_, e));
@@ -83,10 +84,11 @@ Status Kernel::Prepare() {
   }
   for (const Entry& entry : program_->entries()) {
     most_boxes_ = std::max(most_boxes_, entry.boxes.size());
-    for (const BoxOfOperand& box : entry.boxes) {
-      const auto operand = static_cast<size_t>(box.operand);
-      if (operand >= operands_.size() || box.extents.size() != operands_[operand].shape.size()) {
-        return absl::DataLossError("a program's boxes do not fit its operands");
+    for (const BoxOfTensor& box : entry.boxes) {
+      const auto tensor = static_cast<size_t>(box.tensor);
+      if (tensor >= operands_.size() + workspaces_.size() ||
+          box.extents.size() != TensorAt(tensor).shape.size()) {
+        return absl::DataLossError("a program's boxes do not fit its tensors");
       }
     }
   }
@@ -234,7 +236,12 @@ class Kernel::ParamPack {
                   const LaunchRequest& request) {
     count_ = common_;
     for (size_t i = 0; i < entry.boxes.size(); ++i) {
-      TL_ASSIGN_OR_RETURN(usable_[i], kernel.Describe(loaded, entry.boxes[i], request, maps_[i]));
+      const auto tensor = static_cast<size_t>(entry.boxes[i].tensor);
+      const size_t operands = kernel.operands_.size();
+      const void* data =
+          tensor < operands ? request.tensors[tensor] : workspaces_[tensor - operands];
+      TL_ASSIGN_OR_RETURN(usable_[i],
+                          kernel.Describe(loaded, entry.boxes[i], data, request.args, maps_[i]));
       Add(&maps_[i]);
       Add(&usable_[i]);
     }
@@ -285,20 +292,20 @@ class Kernel::ParamPack {
 
 // 1: `map` describes the window in the tensor of this launch. 0: no map can, and the kernel copies
 // otherwise.
-StatusOr<int64_t> Kernel::Describe(const LoadedKernel& loaded, const BoxOfOperand& box,
-                                   const LaunchRequest& request, TensorMap& map) const {
+StatusOr<int64_t> Kernel::Describe(const LoadedKernel& loaded, const BoxOfTensor& box,
+                                   const void* data, const HostArgs& args, TensorMap& map) const {
   constexpr int64_t kAlignment = 16;
   constexpr int64_t kMostElements = int64_t{1} << 30;  // see tl_box_place
-  const Tensor& tensor = operands_[static_cast<size_t>(box.operand)];
+  const Tensor& tensor = TensorAt(static_cast<size_t>(box.tensor));
   const auto size = static_cast<int64_t>(tensor.element_size);
   TensorMapRecipe recipe;
-  recipe.data = request.tensors[box.operand];
-  recipe.dtype = module_->buffer(module_->operands[static_cast<size_t>(box.operand)]).dtype;
+  recipe.data = data;
+  recipe.dtype = tensor.dtype;
   recipe.swizzle = box.row_bytes;
   bool usable = reinterpret_cast<uintptr_t>(recipe.data) % kAlignment == 0;
   for (size_t d = tensor.shape.size(); d-- > 0;) {
-    TL_ASSIGN_OR_RETURN(int64_t extent, tensor.shape[d].Eval(request.args));
-    TL_ASSIGN_OR_RETURN(int64_t stride, tensor.strides[d].Eval(request.args));
+    TL_ASSIGN_OR_RETURN(int64_t extent, tensor.shape[d].Eval(args));
+    TL_ASSIGN_OR_RETURN(int64_t stride, tensor.strides[d].Eval(args));
     recipe.dims.push_back(extent);
     recipe.box.push_back(box.extents[d]);
     usable = usable && extent > 0 && extent <= kMostElements;

@@ -60,6 +60,7 @@ class Kernel {
     std::vector<HostExpr> shape;
     std::vector<HostExpr> strides;
     HostExpr storage;
+    DType dtype = DType::kF32;
     size_t element_size = 0;
     std::string shape_text;
   };
@@ -78,8 +79,12 @@ class Kernel {
   std::string DimsText(const HostArgs& args) const;
   Status CheckPointers(const LaunchRequest& request) const;
   Status CheckWorkspace(const LaunchRequest& request) const;
-  StatusOr<int64_t> Describe(const LoadedKernel& loaded, const BoxOfOperand& box,
-                             const LaunchRequest& request, TensorMap& map) const;
+  // As BoxOfTensor counts them.
+  const Tensor& TensorAt(size_t index) const {
+    return index < operands_.size() ? operands_[index] : workspaces_[index - operands_.size()];
+  }
+  StatusOr<int64_t> Describe(const LoadedKernel& loaded, const BoxOfTensor& box, const void* data,
+                             const HostArgs& args, TensorMap& map) const;
   StatusOr<int64_t> Blocks(size_t launch, const HostArgs& args) const;
 
   const std::shared_ptr<const Module> module_;

@@ -23,24 +23,24 @@ StatusOr<LoadedKernel*> Program::Load(int ordinal) {
 
 namespace {
 
-nlohmann::json WriteBoxes(const std::vector<BoxOfOperand>& boxes) {
+nlohmann::json WriteBoxes(const std::vector<BoxOfTensor>& boxes) {
   nlohmann::json list = nlohmann::json::array();
-  for (const BoxOfOperand& box : boxes) {
+  for (const BoxOfTensor& box : boxes) {
     list.push_back(
-        {{"operand", box.operand}, {"extents", box.extents}, {"row_bytes", box.row_bytes}});
+        {{"tensor", box.tensor}, {"extents", box.extents}, {"row_bytes", box.row_bytes}});
   }
   return list;
 }
 
-// False: they are not what WriteBoxes has written for a module with these operands.
-bool ReadBoxes(const nlohmann::json& list, std::vector<BoxOfOperand>& boxes) {
+// False: they are not what WriteBoxes has written for a module with these tensors.
+bool ReadBoxes(const nlohmann::json& list, std::vector<BoxOfTensor>& boxes) {
   if (!list.is_array()) return false;
   for (const nlohmann::json& b : list) {
-    const bool ok = b.is_object() && b.contains("operand") && b["operand"].is_number_unsigned() &&
+    const bool ok = b.is_object() && b.contains("tensor") && b["tensor"].is_number_unsigned() &&
                     b.contains("row_bytes") && b["row_bytes"].is_number_integer() &&
                     b.contains("extents") && b["extents"].is_array();
     if (!ok) return false;
-    BoxOfOperand box{b["operand"].get<int>(), {}, b["row_bytes"].get<int>()};
+    BoxOfTensor box{b["tensor"].get<int>(), {}, b["row_bytes"].get<int>()};
     for (const nlohmann::json& e : b["extents"]) {
       if (!e.is_number_integer()) return false;
       box.extents.push_back(e.get<int64_t>());

@@ -72,9 +72,12 @@ class Params {
  private:
   StatusOr<TensorMapRecipe> RecipeOf(const Module& module, const TensorBox& box,
                                      const HostArgs& args) const {
-    const Buffer& b = module.buffer(module.operands[static_cast<size_t>(box.operand)]);
+    const auto tensor = static_cast<size_t>(box.tensor);
+    const size_t operands = module.operands.size();
+    const Buffer& b = module.buffer(tensor < operands ? module.operands[tensor]
+                                                      : module.workspaces[tensor - operands]);
     TensorMapRecipe recipe;
-    recipe.data = pointers_[static_cast<size_t>(box.operand)];
+    recipe.data = pointers_[tensor];
     recipe.dtype = b.dtype;
     recipe.swizzle = box.row_bytes;
     for (int d = b.rank(); d-- > 0;) {

@@ -39,7 +39,7 @@ StatusOr<std::string> EmitLaunch(const Module& module, const Launch& launch, con
   entry.groups = launch.groups;
   entry.shared_bytes = launch.arena_bytes;
   for (const TensorBox& box : launch.boxes) {
-    entry.boxes.push_back({box.operand, box.extents, box.row_bytes});
+    entry.boxes.push_back({box.tensor, box.extents, box.row_bytes});
   }
   return KernelEmitter(module, launch, static_cast<int>(per_group), target, dialect, products)
       .Emit(entry.symbol);

@@ -1,0 +1,127 @@
+// RepackRows: which copies it redirects, what it leaves alone, and that the program means the same.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <random>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "ir/unparse.h"
+#include "passes/repack_rows.h"
+#include "tests/unit/reference_testing.h"
+
+namespace tl {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+Target WithBoxes() {
+  Target t;
+  t.name = "boxes";
+  t.simt = true;
+  t.bulk_copies = true;
+  return t;
+}
+
+std::string Gemm(std::string_view a_copy, std::string_view k = "103",
+                 std::string_view stages = "2") {
+  return absl::StrCat(
+      "tl 1.0\nkernel k(M: dim) {\n  in A: tensor<f16>[M, ", k,
+      "], B: tensor<f16>[64, 128], at: tensor<i32>[8], n: i32\n"
+      "  out C: tensor<f32>[M, 64]\n"
+      "  launch m in ceildiv(M, 64) {\n"
+      "    a_s, b_s = alloc_shared<f16>[64, 32]\n    c = alloc_fragment<f32>[64, 64]\n"
+      "    clear c\n    pipelined i in 4 stages=",
+      stages, " {\n      ", a_copy,
+      "\n      copy B[0, i*32] -> b_s\n"
+      "      gemm a_s, b_s -> c transpose_b\n    }\n    copy c -> C[m*64, 0]\n  }\n}\n");
+}
+
+constexpr std::string_view kCopy = "copy A[m*64, i*32] -> a_s";
+
+Module Repacked(std::string_view text, const Target& target = WithBoxes()) {
+  StatusOr<Module> m = reference::BindText(text);
+  EXPECT_TRUE(m.ok()) << m.status();
+  if (!m.ok()) return {};
+  RepackRows(*m, target);
+  return *std::move(m);
+}
+
+TEST(RepackRows, CopiesTheOperandFirst) {
+  const Module m = Repacked(Gemm(kCopy));
+  ASSERT_THAT(m.workspaces, SizeIs(1));
+  ASSERT_THAT(m.launches, SizeIs(2));
+  const std::string text = ToText(m);
+  // Rows of 103 elements of 2 bytes become rows of 256 bytes.
+  EXPECT_THAT(text, HasSubstr("A_rows: tensor<f16>[M, 128]"));
+  EXPECT_THAT(text, HasSubstr("copy A_rows[m*64, i*32] -> a_s"));
+  EXPECT_THAT(text, HasSubstr("copy B[0, i*32] -> b_s"));
+  EXPECT_THAT(m.notes, SizeIs(1));
+  // What is printed is what is launched: the text means the same module.
+  const StatusOr<Module> again = reference::BindText(text);
+  ASSERT_TRUE(again.ok()) << again.status() << "\n" << text;
+  EXPECT_EQ(ToText(*again), text);
+}
+
+TEST(RepackRows, LeavesOthersAlone) {
+  Target plain = WithBoxes();
+  plain.bulk_copies = false;
+  const struct {
+    std::string why, text;
+    Target target;
+  } cases[] = {
+      {"no boxes", Gemm(kCopy), plain},
+      {"rows of 208 bytes", Gemm(kCopy, "104"), WithBoxes()},
+      {"not pipelined", Gemm(kCopy, "103", "1"), WithBoxes()},
+      {"read where memory says", Gemm("copy A[at[m]*64, i*32] -> a_s"), WithBoxes()},
+      {"rows left out", Gemm("copy A[m*64, i*32] -> a_s rows=n"), WithBoxes()},
+  };
+  for (const auto& c : cases) {
+    const Module m = Repacked(c.text, c.target);
+    EXPECT_THAT(m.workspaces, IsEmpty()) << c.why;
+    EXPECT_THAT(m.launches, SizeIs(1)) << c.why;
+    EXPECT_THAT(m.notes, IsEmpty()) << c.why;
+  }
+}
+
+TEST(RepackRows, PartsNameTheSameLaunch) {
+  const Module m = Repacked(
+      "tl 1.0\nkernel k(M: dim, P: dim) {\n  in A: tensor<f16>[M, 103]\n  out C: tensor<f32>[M]\n"
+      "  workspace W: tensor<f32>[M + P, 64]\n"
+      "  launch segment (b, i0, i1, part, whole) in split(b in M: 4, P) {\n"
+      "    a_s = alloc_shared<f16>[64, 32]\n    c = alloc_fragment<f32>[64, 64]\n    clear c\n"
+      "    pipelined i in i0..i1 stages=2 {\n      copy A[b, i*32] -> a_s\n"
+      "      gemm a_s, a_s -> c transpose_b\n    }\n    copy c[0, 0:64] -> W[part, 0:]\n  }\n"
+      "  launch m in M {\n    s = alloc_var<f32>(0)\n    serial q in parts(m) { s += W[q, 0] }\n"
+      "    C[m] = s\n  }\n}\n");
+  ASSERT_THAT(m.launches, SizeIs(3));
+  const StatusOr<Module> again = reference::BindText(ToText(m));
+  EXPECT_TRUE(again.ok()) << again.status() << "\n" << ToText(m);
+}
+
+// The repacked program gives the very bits of the plain one, whatever the padding held before.
+TEST(RepackRows, MeansTheSame) {
+  std::mt19937 random(7);
+  std::uniform_real_distribution<double> uniform(-1, 1);
+  for (const int64_t rows : {1, 64, 97, 200}) {
+    reference::Doubles a, b, out[2];
+    for (int64_t i = 0; i < rows * 103; ++i) a.push_back(uniform(random));
+    for (int64_t i = 0; i < 64 * 128; ++i) b.push_back(uniform(random));
+    const std::string texts[] = {Gemm(kCopy), ToText(Repacked(Gemm(kCopy)))};
+    for (int i = 0; i < 2; ++i) {
+      reference::Program p(texts[i]);
+      p.Dim("M", rows).Set("A", a).Set("B", b);
+      const Status s = p.Run();
+      ASSERT_TRUE(s.ok()) << s << "\n" << texts[i];
+      out[i] = p.Exact("C");
+    }
+    EXPECT_EQ(out[0], out[1]) << rows;
+  }
+}
+
+}  // namespace
+}  // namespace tl
