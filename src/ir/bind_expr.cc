@@ -287,6 +287,14 @@ StatusOr<Typed> Binder::BindCast(DType to, const syntax::ExprRef& e) {
   return Typed{MakeCast(to, value, e->span)};
 }
 
+// Is its value known now? That of a dim is where the request fixes it.
+StatusOr<Typed> Binder::BindKnown(const syntax::ExprRef& e) {
+  if (e->args.size() != 1) return WrongCount(e, 1);
+  TL_ASSIGN_OR_RETURN(Typed x, BindTyped(e->args[0]));
+  const bool literal = As<IntLit>(x.expr) || As<BoolLit>(x.expr) || As<FloatLit>(x.expr);
+  return Typed{MakeBool(literal, e->span)};
+}
+
 StatusOr<Typed> Binder::BindCall(const syntax::ExprRef& e) {
   if (std::optional<DType> to = ParseDType(e->text)) return BindCast(*to, e);
   if (const Binding* s = Lookup(e->text); s && s->kind == Binding::Kind::kDType)
@@ -295,6 +303,7 @@ StatusOr<Typed> Binder::BindCall(const syntax::ExprRef& e) {
     return SemanticError(
         e->span, "parts(…) is allowed only as the range of a loop: 'serial p in parts(b) { … }'");
   }
+  if (e->text == "known") return BindKnown(e);
   const size_t count = e->args.size();
   if (e->text == "min" || e->text == "max" || e->text == "ceildiv") {
     if (count != 2) return WrongCount(e, 2);
@@ -332,10 +341,11 @@ StatusOr<Typed> Binder::BindCall(const syntax::ExprRef& e) {
     if (symbol) return SemanticError(e->span, absl::StrCat("'", e->text, "' is not a function"));
     return SemanticError(
         e->span,
-        absl::StrCat("unknown function '", e->text,
-                     "'; there are abs, ceil, ceildiv, clamp, cos, erf, exp, exp2, fin, floor, "
-                     "log, log2, max, min, pow, round, rsqrt, sigmoid, sin, sqrt, tanh and the "
-                     "dtypes as casts"));
+        absl::StrCat(
+            "unknown function '", e->text,
+            "'; there are abs, ceil, ceildiv, clamp, cos, erf, exp, exp2, fin, floor, "
+            "known, log, log2, max, min, pow, round, rsqrt, sigmoid, sin, sqrt, tanh and the "
+            "dtypes as casts"));
   }
   const size_t want = *fn == MathFn::kPow ? 2 : 1;
   if (count != want) return WrongCount(e, want);

@@ -126,6 +126,7 @@ class Binder {
   StatusOr<Typed> BindUnary(const syntax::ExprRef& e);
   StatusOr<Typed> BindBinary(const syntax::ExprRef& e);
   StatusOr<Typed> BindIf(const syntax::ExprRef& e);
+  StatusOr<Typed> BindKnown(const syntax::ExprRef& e);
   StatusOr<Typed> BindCall(const syntax::ExprRef& e);
   StatusOr<Typed> BindCast(DType to, const syntax::ExprRef& e);
   StatusOr<Typed> BindLoad(const syntax::ExprRef& e);

@@ -226,6 +226,7 @@ TEST(BindErrors, Expressions) {
           {"x = @max(true, false)", "'max' takes two numbers, found bool"},
           {"x = @clamp(1, 2)", "'clamp' takes 3 arguments, not 2"},
           {"x = @clamp(true, false, true)", "'clamp' takes numbers, found bool"},
+          {"x = @known(M, 1)", "'known' takes 1 argument, not 2"},
           {"x = @expp(1)", "unknown function 'expp'; there are abs, ceil"},
           {"x = @count(1)", "'count' is not a function"},
           {"x = @pow(1)", "'pow' takes 2 arguments, not 1"},

@@ -221,6 +221,9 @@ TEST(Bind, TuneChoice) {
   EXPECT_EQ(TuneChoice(two, {{"x", "7"}}, ""), "x=7 y=true");  // the caller may know better
   EXPECT_EQ(TuneChoice(two + "where M % x == 0 and x > 1", {{"M", "9"}}, ""), "x=3 y=true");
   EXPECT_EQ(TuneChoice("tune x in {k*2, k*4} where x > 2", {}, ""), "x=4");
+  const std::string known = "tune x in {if known(M) then 2*M else 8} where known(k) and known(1.5)";
+  EXPECT_EQ(TuneChoice(known, {}, ""), "x=8");
+  EXPECT_EQ(TuneChoice(known, {{"M", "9"}}, ""), "x=18");
   EXPECT_EQ(TuneChoice(targets, {}, ""), "x=64");
   EXPECT_EQ(TuneChoice(targets, {}, "cpu"), "x=8");
   EXPECT_EQ(TuneChoice(targets, {}, "cuda"), "x=64 z=1");

@@ -1,7 +1,8 @@
 // ---- Number formats, integer arithmetic and atomics: the same in every C-like language. ----
 // Needs from the language's own part: TL_FN (function qualifiers), tl_bits, tl_float, tl_bits64,
 // tl_double (bit casts), atomicAdd, atomicMax, atomicMin, atomicCAS, and the C library's float
-// functions. Where TL_NATIVE_F16, _BF16 or _FP8 is defined, also the raw conversions named below.
+// functions. Where TL_NATIVE_F16, _BF16, _BF16_VALUE or _FP8 is defined, also the raw conversions named
+// below; where TL_NATIVE_SIGMOID is, tl_sigmoid of a float.
 // prelude.h says what the lines are that begin with //@.
 
 //@ tl_inf32 tl_nan32
@@ -84,9 +85,14 @@ TL_FN float tl_f32(tl_f16 x) { return tl_f16_value(x.bits); }
 TL_FN tl_f16 tl_to_f16(float x) { return tl_f16{tl_f16_bits(x)}; }
 TL_FN tl_f16 tl_to_f16(double x) { return tl_f16{tl_f16_bits(tl_round_to_odd(x))}; }
 
+//@ tl_bf16_value
+#ifndef TL_NATIVE_BF16_VALUE
+TL_FN float tl_bf16_value(unsigned short h) { return tl_float((unsigned)h << 16); }
+#endif
+
 //@ tl_bf16 tl_to_bf16
 struct tl_bf16 { unsigned short bits; };
-TL_FN float tl_f32(tl_bf16 x) { return tl_float((unsigned)x.bits << 16); }
+TL_FN float tl_f32(tl_bf16 x) { return tl_bf16_value(x.bits); }
 TL_FN tl_bf16 tl_to_bf16(float x) { return tl_bf16{tl_bf16_bits(x)}; }
 TL_FN tl_bf16 tl_to_bf16(double x) { return tl_bf16{tl_bf16_bits(tl_round_to_odd(x))}; }
 
@@ -185,7 +191,9 @@ TL_FN int tl_box_place(long long at) {
 TL_FN float tl_fin(float x) { return x - x == 0.0f ? x : 0.0f; }
 TL_FN double tl_fin(double x) { return x - x == 0.0 ? x : 0.0; }
 //@ tl_sigmoid
+#ifndef TL_NATIVE_SIGMOID
 TL_FN float tl_sigmoid(float x) { return 1.0f / (1.0f + expf(-x)); }
+#endif
 TL_FN double tl_sigmoid(double x) { return 1.0 / (1.0 + exp(-x)); }
 
 //@ tl_atomic_add tl_atomic_max tl_atomic_min

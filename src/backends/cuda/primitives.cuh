@@ -39,6 +39,26 @@ TL_FN unsigned short tl_bf16_bits(float x) {
 }
 #endif
 
+//@ tl_bf16_value
+#define TL_NATIVE_BF16_VALUE
+// One instruction also for the upper half of a word, where a shift takes two.
+TL_FN float tl_bf16_value(unsigned short h) {
+  unsigned bits;
+  asm("mov.b32 %0, {%1, %2};" : "=r"(bits) : "h"((unsigned short)0), "h"(h));
+  return tl_float(bits);
+}
+
+//@ tl_sigmoid
+#define TL_NATIVE_SIGMOID
+// 1 / (1 + exp(-x)) by the approximate exponential and reciprocal, within 4 ulp and the error of the
+// exponential's argument. A quarter of the denominator stays where the reciprocal does not flush to 0.
+TL_FN float tl_sigmoid(float x) {
+  float e, r;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(e) : "f"(x * -1.44269504f));
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(fmaf(e, 0.25f, 0.25f)));
+  return r * 0.25f;
+}
+
 //@ tl_e4m3_bits tl_e5m2_bits tl_e4m3_value
 #if __CUDA_ARCH__ >= 890
 #define TL_NATIVE_FP8
