@@ -2,6 +2,8 @@
 #include <dlpack/dlpack.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <cstring>
 #include <optional>
 #include <string>
 #include <vector>
@@ -39,8 +41,16 @@ std::optional<tl::DType> DTypeOf(const DLDataType& t) {
   return std::nullopt;
 }
 
+// The caller may have written any number where the struct has an enumeration.
+int32_t DeviceType(const DLDevice& where) {
+  int32_t type;
+  static_assert(sizeof(type) == sizeof(where.device_type));
+  std::memcpy(&type, &where.device_type, sizeof(type));
+  return type;
+}
+
 bool OnDevice(const DLDevice& where, const tl::Device& device) {
-  const int type = static_cast<int>(where.device_type);
+  const int32_t type = DeviceType(where);
   if (device.info.target.backend == "cuda") {
     // Managed memory (13) is reachable from every GPU.
     return type == 13 || (type == kDLCUDA && where.device_id == device.info.ordinal);
@@ -64,7 +74,9 @@ class Reader {
       TL_RETURN_IF_ERROR(CheckKind(i, *t));
       TL_RETURN_IF_ERROR(CheckExtents(i, *t));
       TL_RETURN_IF_ERROR(ReadVars(i, *t));
-      tensors_.push_back(static_cast<char*>(t->data) + t->byte_offset);
+      // Where there is no memory there is none at the offset either.
+      char* const data = static_cast<char*>(t->data);
+      tensors_.push_back(data ? data + t->byte_offset : nullptr);
     }
     TL_RETURN_IF_ERROR(Settle());
     for (size_t i = 0; i < m_.operands.size(); ++i) {
@@ -96,9 +108,9 @@ class Reader {
                        ", the kernel declares ", tl::Name(b.dtype)));
     }
     if (!OnDevice(t.device, device_)) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "tensor '", b.name, "' lies on DLPack device (", static_cast<int>(t.device.device_type),
-          ", ", t.device.device_id, "), the launch is on ", device_.info.name));
+      return absl::InvalidArgumentError(
+          absl::StrCat("tensor '", b.name, "' lies on DLPack device (", DeviceType(t.device), ", ",
+                       t.device.device_id, "), the launch is on ", device_.info.name));
     }
     return absl::OkStatus();
   }

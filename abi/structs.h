@@ -53,7 +53,9 @@ StatusOr<T> ReadStruct(const T* from, std::string_view name, bool optional = fal
   }
   const size_t size = from->struct_size;
   TL_RETURN_IF_ERROR(CheckSize(size, name));
-  std::memcpy(static_cast<void*>(&out), from, std::min(size, sizeof(T)));
+  // Structs are whole words, since `next` is a pointer: half a pointer is none.
+  constexpr size_t kWord = sizeof(void*);
+  std::memcpy(static_cast<void*>(&out), from, std::min(size, sizeof(T)) / kWord * kWord);
   const auto* bytes = reinterpret_cast<const unsigned char*>(from);
   for (size_t i = sizeof(T); i < size; ++i) {
     if (bytes[i] == 0) continue;

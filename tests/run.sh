@@ -5,7 +5,7 @@
 #   tests/run.sh --all    what CI runs: besides, warnings as errors, the sanitizers, the fuzzers,
 #                         formatting, the C11 example, the ABI baseline
 #
-# TL_FUZZ_SECONDS (40), TL_JOBS (number of cores). The last line counts all that ran.
+# TL_FUZZ_SECONDS (30), TL_JOBS (number of cores). The last line counts all that ran.
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/../tools/common.sh"
 cd "$ROOT"
@@ -109,14 +109,14 @@ run_fuzzer() {
   [ ! -d "tests/fuzz/corpus/$name" ] || seeds+=("tests/fuzz/corpus/$name")
   # Programs are the best seeds there are for whatever reads programs.
   seeds+=(kernels)
-  "build-fuzz/bin/fuzz_$name" -max_total_time="${TL_FUZZ_SECONDS:-40}" -timeout=10 \
+  "build-fuzz/bin/fuzz_$name" -max_total_time="${TL_FUZZ_SECONDS:-30}" -timeout=10 \
     -rss_limit_mb=4096 -max_len=65536 -print_final_stats=1 \
     -artifact_prefix="$RESULTS/fuzz_$name-" "$corpus" "${seeds[@]}"
 }
 
 fuzz() {
   local source name
-  say "fuzzers, ${TL_FUZZ_SECONDS:-40} s each"
+  say "fuzzers, ${TL_FUZZ_SECONDS:-30} s each"
   compgen -G 'tests/fuzz/*.cc' >/dev/null || return 0
   local names=()
   for source in tests/fuzz/*.cc; do

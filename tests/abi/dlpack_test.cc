@@ -2,6 +2,7 @@
 #include <dlpack/dlpack.h>
 
 #include <cstdlib>
+#include <cstring>
 #include <functional>
 
 #include "tests/abi/abi_testing.h"
@@ -115,6 +116,12 @@ TEST_F(DlpackTest, Mismatches) {
        "tensor 'X' has dtype unknown to the library"},
       {"device", [](DlpackTest& t) { t.X()->device = {kDLCUDA, 3}; }, TL_INVALID_ARGUMENT,
        "tensor 'X' lies on DLPack device (2, 3), the launch is on "},
+      {"no such device",
+       [](DlpackTest& t) {
+         const uint32_t type = 0x8000000a;
+         std::memcpy(&t.X()->device.device_type, &type, sizeof(type));
+       },
+       TL_INVALID_ARGUMENT, "tensor 'X' lies on DLPack device (-2147483638, "},
       {"no shape", [](DlpackTest& t) { t.X()->shape = nullptr; }, TL_INVALID_ARGUMENT,
        "tensor 'X' has no shape"},
       {"negative", [](DlpackTest& t) { t.X()->shape[0] = -3; }, TL_INVALID_ARGUMENT,
@@ -128,6 +135,9 @@ TEST_F(DlpackTest, Mismatches) {
       {"negative stride", [](DlpackTest& t) { t.X()->strides[0] = -8; }, TL_INVALID_ARGUMENT,
        "stride 'X.stride0' is -8"},
       {"null data", [](DlpackTest& t) { t.X()->data = nullptr; }, TL_INVALID_ARGUMENT,
+       "tensor 'X' is null but has"},
+      {"null data at an offset",
+       [](DlpackTest& t) { t.X()->data = nullptr, t.X()->byte_offset = 64; }, TL_INVALID_ARGUMENT,
        "tensor 'X' is null but has"},
       {"misaligned", [](DlpackTest& t) { t.X()->byte_offset = 2; }, TL_INVALID_ARGUMENT,
        "is not aligned to its element of 4 bytes"},

@@ -60,6 +60,17 @@ TEST(Structs, ReadWithTheCallersSize) {
                "tl_context_options.next must be NULL");
 }
 
+// Sizes that end within a pointer: what is there of it is not followed.
+TEST(Structs, HalfAPointerIsNone) {
+  const std::string program = border::AddProgram(1);
+  const tl_compile_options options = border::SourceOptions(program, "reference");
+  tl_kernel* kernel = nullptr;
+  for (uint32_t size = 16; size < 24; ++size) {
+    Raw<tl_compile_options> raw(options, size);
+    EXPECT_FAILS(tl_compile(MemoryContext(), raw.get(), &kernel), TL_INVALID_ARGUMENT, "source");
+  }
+}
+
 TEST(Structs, ReservedMembersAreZero) {
   tl_context* context = MemoryContext();
   tl_context* made = nullptr;

@@ -104,6 +104,15 @@ TEST(MakeInputs, FollowsTheInitClauses) {
   for (double x : all("A")) EXPECT_FALSE(std::isnan(x));
 }
 
+// Nothing to fill takes no time, whatever the other extent.
+TEST(MakeInputs, RowsWithoutColumns) {
+  StatusOr<Module> m = BindText(
+      "tl 1.0\nkernel k(M: dim, N: dim) {\nin X: tensor<f32>[M, N] out Y: tensor<f32>[M, N]\n"
+      "launch m in 1 { }\n}");
+  TL_ASSERT_OK(m.status());
+  TL_ASSERT_OK(MakeInputs(*m, {int64_t{1} << 50, 0}, {}, std::nullopt, 1).status());
+}
+
 TEST(MakeInputs, SameSeedSameData) {
   StatusOr<Module> m = BindText(kInits);
   const auto data = [&](uint64_t seed) {

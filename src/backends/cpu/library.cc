@@ -46,6 +46,11 @@ void* LibraryFunction(std::string_view name) {
       {"sin", Address<double>(::sin)},
       {"cos", Address<double>(::cos)},
       {"pow", Address2<double>(::pow)},
+      // Where LLVM has no code of its own for them.
+      {"fmaxf", Address2<float>(::fmaxf)},
+      {"fmax", Address2<double>(::fmax)},
+      {"fminf", Address2<float>(::fminf)},
+      {"fmin", Address2<double>(::fmin)},
       // Without SSE 4.1.
       {"floorf", Address<float>(::floorf)},
       {"floor", Address<double>(::floor)},

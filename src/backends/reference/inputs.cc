@@ -133,6 +133,7 @@ void ForEachTensorRow(const Tensor& t, Fn fn) {
   Index outer{};
   for (int d = 0; d < rank; ++d) outer[d] = t.extent(d);
   const int64_t n = rank == 0 ? 1 : t.extent(rank - 1);
+  if (n == 0) return;  // however many rows
   uint64_t row = 0;
   ForEachCoordinate(std::max(rank - 1, 0), outer, [&](const Index& at) { fn(at, n, row++); });
 }
