@@ -1,13 +1,23 @@
 #!/usr/bin/env python3
 """Checks that no source of the library or its bindings has a builtin family's name as a string: a
-family is only a file in kernels/. Usage: check_families.py SOURCE_DIR"""
+family is only a file in kernels/; and that the table of their cases has enough of each. Usage:
+check_families.py SOURCE_DIR"""
 
+import collections
 import pathlib
 import re
 import sys
 
 # Families whose name is a word of the language as well.
 OPS = {"gemm"}
+CASES = 8
+
+
+def too_few_cases(root):
+    lines = (root / "tests/programs/table/families.txt").read_text().splitlines()
+    cases = collections.Counter(line.split()[0] for line in lines if line and line[0] != "#")
+    names = sorted(f.stem for f in root.glob("kernels/*.tl"))
+    return [f"families.txt: {cases[n]} cases of {n}, {CASES} are wanted" for n in names if cases[n] < CASES]
 
 
 def main():
@@ -17,7 +27,7 @@ def main():
         print("no families")
         return 77
     literal = re.compile(r'"(' + "|".join(sorted(names)) + r')(\.tl)?"')
-    errors = []
+    errors = too_few_cases(root)
     for top in ("src", "cache", "abi", "bindings"):
         for file in sorted(root.glob(f"{top}/**/*")):
             if file.suffix not in (".h", ".cc", ".c", ".inc"):

@@ -1,0 +1,97 @@
+// Small inputs that tile compilers were seen to get wrong: one test for each kind. Programs of
+// tests/programs/table and families, as generated GPU source, against the reference interpreter.
+// Elsewhere: tiles that exceed shared memory (passes_test.cc, tune_test.cc), tuning candidates that
+// fault or never end (tune_test.cc).
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_replace.h"
+#include "tests/emulate/emulate_testing.h"
+
+namespace tl {
+namespace {
+
+using testing::CudaCase;
+using testing::FamilyText;
+using testing::TargetFor;
+using testing::Values;
+using Dims = std::vector<std::vector<int64_t>>;
+
+std::string TableText(const std::string& name) {
+  std::ifstream in(std::string(TL_SOURCE_DIR) + "/tests/programs/table/" + name + ".tl");
+  return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+}
+
+void ExpectRight(const std::string& text, const Values& values, const Dims& dims) {
+  ASSERT_FALSE(text.empty());
+  for (const char* arch : {"sm_80", "sm_90a"}) {
+    testing::ExpectRightNumbers({"program", text, values, dims, {}}, TargetFor(arch, true),
+                                {.seeds = {1}});
+  }
+}
+
+// A family whose operand X is made otherwise.
+std::string WithInit(const std::string& text, const std::string& init) {
+  const size_t at = text.find("  launch ");
+  return text.substr(0, at) + "  init X = " + init + "\n" + text.substr(at);
+}
+std::string SoftmaxOf(const std::string& init) {
+  return absl::StrReplaceAll(FamilyText("softmax"),
+                             {{"init X = normal(0, 2)", "init X = " + init}});
+}
+
+// The last columns were never written.
+TEST(ShippedFaults, ColumnsThatDoNotFillTheWarps) {
+  ExpectRight(TableText("product"), {{"bm", "16"}, {"bn", "104"}, {"thr", "384"}},
+              {{16, 104, 64}, {16, 103, 40}});
+}
+
+// The tail of the depth was dropped.
+TEST(ShippedFaults, DepthThatIsNoMultipleOfAnInstructions) {
+  ExpectRight(TableText("product"), {{"t", "f16"}, {"bk", "24"}}, {{64, 64, 100}, {33, 20, 24}});
+}
+
+// Refused: "divisible by 16".
+TEST(ShippedFaults, TilesOfEightRows) {
+  ExpectRight(TableText("product"), {{"bm", "8"}}, {{20, 64, 64}, {8, 8, 8}});
+}
+
+// Hangs, or slots read before they were filled.
+TEST(ShippedFaults, FewerIterationsThanStages) {
+  ExpectRight(TableText("pipelines"), {{"stages", "4"}},
+              {{32, 32, 0, 0}, {32, 32, 16, 16}, {32, 32, 48, 0}, {20, 30, 40, 100}});
+  ExpectRight(TableText("product"), {{"stages", "4"}, {"M", "32"}, {"N", "32"}, {"K", "32"}}, {{}});
+}
+
+// Could not be inferred.
+TEST(ShippedFaults, ReducedExtentsThatAreNoPowerOfTwo) {
+  for (const char* columns : {"229", "160", "96"}) {
+    ExpectRight(TableText("reductions"), {{"bn", columns}, {"thr", "128"}},
+                {{9, std::stoi(columns)}});
+  }
+}
+
+// NaN where the reference framework has zeros; numbers where it has NaN.
+TEST(ShippedFaults, RowsOfMinusInfinityOnly) {
+  ExpectRight(SoftmaxOf("constant(-inf)"), {}, {{3, 40}, {2, 4099}});
+}
+TEST(ShippedFaults, QueriesThatSeeNoKey) {
+  ExpectRight(FamilyText("attention"), {{"D", "64"}, {"causal", "on"}, {"lse", "on"}, {"bm", "32"}},
+              {{1, 1, 1, 40, 8}, {1, 1, 1, 5, 0}});
+}
+
+// Products and sums of large numbers of 16 bits overflowed before they were reduced.
+TEST(ShippedFaults, LargeNumbersOfSixteenBits) {
+  ExpectRight(SoftmaxOf("uniform(-60000, 60000)"), {{"t", "f16"}}, {{3, 229}});
+  ExpectRight(WithInit(FamilyText("rms_norm"), "uniform(-60000, 60000)"), {{"t", "f16"}},
+              {{3, 160}});
+  ExpectRight(FamilyText("attention"), {{"D", "64"}, {"t", "f16"}, {"bm", "32"}},
+              {{1, 1, 1, 20, 33}});
+}
+
+}  // namespace
+}  // namespace tl
