@@ -649,6 +649,9 @@ Status Binder::BindLaunchAttr(const syntax::Attr& attr, Launch& out) {
   } else if (attr.name == "threads") {
     TL_ASSIGN_OR_RETURN(int64_t n, BindConstInt(attr.value, "threads", 1, 1024));
     out.threads = static_cast<int>(n);
+  } else if (attr.name == "blocks") {
+    TL_ASSIGN_OR_RETURN(int64_t n, BindConstInt(attr.value, "blocks", 1, 32));
+    out.blocks = static_cast<int>(n);
   } else if (attr.name == "producer") {
     TL_ASSIGN_OR_RETURN(std::string name,
                         BindChoice(attr.value, "producer", {"auto", "warp", "self"}));
@@ -685,8 +688,9 @@ Status Binder::BindLaunchAttr(const syntax::Attr& attr, Launch& out) {
     }
   } else {
     return SemanticError(
-        attr.span, absl::StrCat("a launch has no attribute '", attr.name,
-                                "'; it has persistent, groups, threads, order, producer, cluster"));
+        attr.span,
+        absl::StrCat("a launch has no attribute '", attr.name,
+                     "'; it has persistent, groups, threads, blocks, order, producer, cluster"));
   }
   return absl::OkStatus();
 }

@@ -536,6 +536,7 @@ struct Launch {
   bool persistent = false;
   int groups = 1;
   int threads = 0;  // 0: the target decides
+  int blocks = 1;   // that a multiprocessor holds at once, at least: what registers are shared by
   Order order = Order::kRow;
   int panel = 0;          // `order=row(8)`: tiles per panel; 0: plain
   VarId longest = kNoId;  // order=longest(m)

@@ -31,6 +31,7 @@ constexpr AttrSpec kLaunchAttrs[] = {
     {"persistent", AttrKind::kFlag},
     {"groups", AttrKind::kValue},
     {"threads", AttrKind::kValue},
+    {"blocks", AttrKind::kValue},
     {"order", AttrKind::kChoice, kOrders, /*argument=*/true},
     {"producer", AttrKind::kChoice, kProducers},
     {"cluster", AttrKind::kList},

@@ -552,6 +552,7 @@ class Unparser {
     if (launch.persistent) out.attrs.push_back(Flag("persistent"));
     if (launch.groups != 1) out.attrs.push_back(Attribute("groups", IntText(launch.groups)));
     if (launch.threads) out.attrs.push_back(Attribute("threads", IntText(launch.threads)));
+    if (launch.blocks != 1) out.attrs.push_back(Attribute("blocks", IntText(launch.blocks)));
     if (launch.order == Order::kLongest) {
       out.attrs.push_back(
           Attribute("order", CallText("longest", {NameText(VarName(launch.longest))})));

@@ -63,6 +63,7 @@ std::string Gen::LaunchAttrs(bool groups) {
   } else if (r_.Chance(15)) {
     absl::StrAppend(&attrs, " threads=", r_.Pick({32, 64, 128}));
   }
+  if (r_.Chance(10)) absl::StrAppend(&attrs, " blocks=", r_.Pick({"1", "2", "4"}));
   if (r_.Chance(15))
     absl::StrAppend(&attrs, " order=", r_.Pick({"row", "col", "row(2)", "col(3)"}));
   if (r_.Chance(8)) absl::StrAppend(&attrs, " producer=", r_.Pick({"auto", "warp", "self"}));

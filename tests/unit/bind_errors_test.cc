@@ -158,6 +158,7 @@ TEST(BindErrors, Launches) {
           {"launch groups=@M { }", "groups must be known at compile time"},
           {"launch threads=@0 { }", "threads must be between 1 and 1024, found 0"},
           {"launch threads=@1025 { }", "threads must be between 1 and 1024, found 1025"},
+          {"launch blocks=@0 { }", "blocks must be between 1 and 32, found 0"},
           {"@launch threads=512 groups=3 { }",
            "threads=512 for each of groups=3 makes 1536 threads in a block; at most 1024"},
           {"launch persistent=@M { }", "persistent must be a bool known at compile time"},

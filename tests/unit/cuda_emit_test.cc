@@ -254,6 +254,13 @@ TEST(EmitC, SignatureAndEntry) {
   EXPECT_THAT(g->source, Not(HasSubstr("#include")));
 }
 
+TEST(EmitC, BlocksOfAMultiprocessor) {
+  const StatusOr<Generated> g =
+      Generate("tl 1.0\nkernel k() {\nlaunch threads=96 blocks=2*3 { }\n}");
+  ASSERT_TRUE(g.ok()) << g.status();
+  EXPECT_THAT(g->source, HasSubstr("__launch_bounds__(96, 6)"));
+}
+
 TEST(EmitC, NamesDoNotMatter) {
   const std::string renamed = absl::StrReplaceAll(kScale, {{"scale", "other"},
                                                            {"alpha", "zz"},

@@ -468,9 +468,8 @@ TEST(ErrorTest, Declarations) {
       {"launch m @{@ }", "expected 'in' after the axis 'm', found '{'"},
       {"launch m in @{@ }", "expected an expression after 'in', found '{'"},
       {"launch m in 3 @presistent@ { }",
-       "'presistent' is no attribute of launch; it has persistent, groups, threads, order, "
-       "producer, "
-       "cluster; did you mean 'persistent'?"},
+       "'presistent' is no attribute of launch; it has persistent, groups, threads, blocks, order, "
+       "producer, cluster; did you mean 'persistent'?"},
       {"launch persistent @persistent@ { }", "'persistent' is given twice to launch"},
       {"launch groups @{@ }", "expected '=' and a value after 'groups', found '{'"},
       {"launch order=@rows@(8) { }",
@@ -486,7 +485,8 @@ TEST(ErrorTest, Declarations) {
       {"launch segment (b, i, j, p, w) in split(b in B@,@ 1, 2) { }",
        "expected ':' and the count after the items of 'split', found ','"},
       {"launch m in 3 @m@ { }",
-       "'m' is no attribute of launch; it has persistent, groups, threads, order, producer, "
+       "'m' is no attribute of launch; it has persistent, groups, threads, blocks, order, "
+       "producer, "
        "cluster"},
   };
   for (const Row& row : rows) ExpectError(row.text, row.result, InKernel);

@@ -29,7 +29,8 @@ struct Dialect {
   // (TL_GLOBAL(type) name), a tile (TL_SHARED(type, name, byte offset, elements);) and a thread's
   // array (TL_LOCAL(type, name, elements);) are; moves, exchanges and matrix instructions.
   std::string_view primitives;
-  std::string_view entry;          // before an entry's name; $0: threads per block
+  // Before an entry's name; $0: threads per block, $1: blocks that a multiprocessor is to hold.
+  std::string_view entry;
   std::string_view arena;          // declares `unsigned char arena[]`, the block's shared memory
   std::string_view block_index;    // expression, int
   std::string_view thread_index;   // expression, int

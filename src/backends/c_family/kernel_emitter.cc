@@ -145,8 +145,8 @@ std::string KernelEmitter::Signature(std::string_view symbol) const {
     params.push_back(absl::StrCat("const __grid_constant__ tl_tensor_map m", i));
     params.push_back(absl::StrCat("long long ", names_.vars[launch_.boxes[i].usable].name));
   }
-  return absl::StrCat(absl::Substitute(dialect_.entry, block_threads()), " ", symbol, "(",
-                      absl::StrJoin(params, ", "), ")");
+  return absl::StrCat(absl::Substitute(dialect_.entry, block_threads(), launch_.blocks), " ",
+                      symbol, "(", absl::StrJoin(params, ", "), ")");
 }
 
 // Tiles in the arena, in the order of their first use.

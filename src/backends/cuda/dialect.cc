@@ -9,7 +9,7 @@ const Dialect& CudaDialect() {
   static const Dialect dialect = {
       .language = "cuda",
       .primitives = CudaPrimitives(),
-      .entry = "extern \"C\" __global__ __launch_bounds__($0, 1) void",
+      .entry = "extern \"C\" __global__ __launch_bounds__($0, $1) void",
       .arena = "extern __shared__ __align__(1024) unsigned char arena[];",
       .block_index = "blockIdx.x",
       .thread_index = "threadIdx.x",
