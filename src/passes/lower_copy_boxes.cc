@@ -70,9 +70,10 @@ void LoadBoxes(Lowering& l, const Copy& copy, const Boxes& boxes) {
 
 void CopyBoxes(Lowering& l, const Copy& copy, absl::FunctionRef<void()> otherwise) {
   const Boxes boxes = BoxesOf(l, copy);
-  const bool always = IsAlwaysUsable(l, l.buffer(copy.src.buffer));
+  const bool always = !copy.rows && IsAlwaysUsable(l, l.buffer(copy.src.buffer));
   NoteCopy(l, copy.src, true,
            absl::StrCat("boxes of ", boxes.rows, " x ", boxes.cols,
+                        copy.rows ? "; otherwise where rows are left out" : "",
                         always ? ""
                                : "; element by element where it does not start at a multiple of "
                                  "16 bytes, or its strides are no multiples of that"));
@@ -81,7 +82,10 @@ void CopyBoxes(Lowering& l, const Copy& copy, absl::FunctionRef<void()> otherwis
     l.Emit(OnFirstThread{Team::kBlock, std::move(block)});
   };
   if (always) return first([&] { LoadBoxes(l, copy, boxes); });
-  const ExprRef usable = MakeBinary(BinaryOp::kEq, l.IsUsable(boxes.box), MakeInt(1));
+  ExprRef usable = MakeBinary(BinaryOp::kEq, l.IsUsable(boxes.box), MakeInt(1));
+  // A box brings what lies behind the last row, too.
+  const ExprRef height = MakeInt(copy.dst.extents[0]);
+  if (copy.rows) usable = And(usable, MakeBinary(BinaryOp::kGe, copy.rows, height));
   l.EmitIfElse(
       usable, [&] { first([&] { LoadBoxes(l, copy, boxes); }); },
       [&] {

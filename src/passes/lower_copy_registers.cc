@@ -319,12 +319,13 @@ bool CopyRegisters(Lowering& l, const Copy& copy) {
 
 // ---- Shared and global memory
 
-bool CopyVectors(Lowering& l, const Copy& copy, absl::FunctionRef<void()> otherwise) {
+namespace {
+
+bool MoveVectors(Lowering& l, const Copy& copy, ThreadPlace::Keep keep,
+                 absl::FunctionRef<void()> otherwise) {
   const Region &src = copy.src, &dst = copy.dst;
-  if (!l.has_registers() || dst.rank() == 0) return false;
   const bool from_tensor = l.IsGlobal(src);
   const Region& tensor = from_tensor ? src : dst;
-  if (copy.barriers != kNoId) return CopyBoxes(l, copy, otherwise), true;
   const bool same = TypeOf(l, src.buffer) == TypeOf(l, dst.buffer);
   if (!same || (from_tensor && l.IsGlobal(dst))) {
     NoteCopy(l, tensor, from_tensor,
@@ -351,8 +352,8 @@ bool CopyVectors(Lowering& l, const Copy& copy, absl::FunctionRef<void()> otherw
   NoteConflicts(l, "reading", src, layout, count);
   NoteConflicts(l, "writing", dst, layout, count);
 
-  const ThreadPlace from_place(l, src, layout, count, ThreadPlace::Keep::kForLaunch);
-  const ThreadPlace to_place(l, dst, layout, count, ThreadPlace::Keep::kForLaunch);
+  const ThreadPlace from_place(l, src, layout, count, keep);
+  const ThreadPlace to_place(l, dst, layout, count, keep);
   const auto move = [&](const Lowering::Element& e) {
     const ExprRef src_at = from_place.OffsetOf(e), dst_at = to_place.OffsetOf(e);
     const auto plain = [&] {
@@ -382,6 +383,27 @@ bool CopyVectors(Lowering& l, const Copy& copy, absl::FunctionRef<void()> otherw
     });
   };
   l.EmitIfElse(fast, vectors, otherwise);
+  return true;
+}
+
+}  // namespace
+
+bool CopyVectors(Lowering& l, const Copy& copy, absl::FunctionRef<void()> otherwise) {
+  if (!l.has_registers() || copy.dst.rank() == 0) return false;
+  if (copy.barriers == kNoId) {
+    return MoveVectors(l, copy, ThreadPlace::Keep::kForLaunch, otherwise);
+  }
+  // A tensor that boxes cannot describe has no vectors either, but one of which rows are left out
+  // has, now and then.
+  const auto by_vectors = [&] {
+    const Copy plain{copy.src, copy.dst, copy.rows};
+    if (!MoveVectors(l, plain, ThreadPlace::Keep::kHere, otherwise)) otherwise();
+  };
+  if (copy.rows) {
+    CopyBoxes(l, copy, by_vectors);
+  } else {
+    CopyBoxes(l, copy, otherwise);
+  }
   return true;
 }
 

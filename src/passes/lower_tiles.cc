@@ -111,18 +111,21 @@ class LaunchLowering {
       while (from < block.size() && !is(block[from])) ++from;
       return from;
     };
-    const size_t wait = find([](const StmtRef& s) { return As<AsyncWait>(s) != nullptr; }, 0);
-    const size_t commit =
-        find([](const StmtRef& s) { return As<AsyncCommit>(s) != nullptr; }, wait);
-    EarlyCopies found{wait + 2, commit + 1};
-    if (commit == block.size() || !As<Barrier>(block[wait + 1])) return {};
-    // The step of the slot that is filled.
-    while (found.end < block.size() && As<Assign>(block[found.end])) ++found.end;
+    const auto is_assign = [](const StmtRef& s) { return As<Assign>(s) != nullptr; };
+    const size_t barrier =
+        find([](const StmtRef& s) { return As<Barrier>(s) != nullptr; }, find(AwaitsCopies, 0));
+    // Up to the step of the slot that is filled.
+    EarlyCopies found{barrier + 1, find(is_assign, barrier) + 1};
+    if (found.end > block.size()) return {};
     // What runs in between must not count groups of copies itself.
     const auto stops = [](const StmtRef& s) { return As<Gemm>(s) || As<For>(s) || As<If>(s); };
     found.product = find(stops, found.end);
     const bool product = found.product < block.size() && As<Gemm>(block[found.product]);
     return product ? found : EarlyCopies{};
+  }
+  static bool AwaitsCopies(const StmtRef& s) {
+    const Mbarrier* m = As<Mbarrier>(s);
+    return As<AsyncWait>(s) || (m && m->op == Mbarrier::Op::kWait);
   }
 
   void LowerStmt(const StmtRef& s) {

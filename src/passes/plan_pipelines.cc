@@ -128,7 +128,7 @@ bool IsBox(const Module& m, const LaunchFacts& facts, const Copy& copy) {
   constexpr int kMostDims = 5;
   const Buffer &tensor = m.buffer(copy.src.buffer), &tile = m.buffer(copy.dst.buffer);
   const Region& r = copy.src;
-  if (!tile.in_place || !IsWhole(tile, copy.dst) || copy.rows || copy.transpose) return false;
+  if (!tile.in_place || !IsWhole(tile, copy.dst) || copy.transpose) return false;
   if (tensor.dtype != tile.dtype || !tensor.packed.empty()) return false;
   const bool workspace = tensor.role == BufferRole::kWorkspace;
   if (workspace ? facts.IsWritten(copy.src.buffer) : tensor.role != BufferRole::kIn) return false;

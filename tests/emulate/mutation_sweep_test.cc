@@ -54,7 +54,9 @@ size_t ConditionOf(const std::string& line, size_t question) {
 
 // The line with its guard gone; the same line if it has none.
 std::string WithoutGuard(const std::string& line) {
-  if (!MentionsDims(line)) return line;
+  // Boxes would bring rows that the program leaves out.
+  const std::string whole = Replaced(line, "(if \\(b[0-9] == 1) && .*\\) \\{$", "$1) {");
+  if (whole != line || !MentionsDims(line)) return whole;
   if (absl::StrContains(line, "tl_async_move")) {
     return Replaced(line, ", [^,]*\\);$", ", true);");
   }
@@ -338,13 +340,43 @@ TEST(Mutation, FusedByWarpgroups) {
                    {NextFencesToo(), FencesAgain()});
 }
 
-// What is multiplied in one iteration meets the ring's kept slot in the next one.
-TEST(Mutation, ProductsThatLag) {
-  std::ifstream file(TL_SOURCE_DIR "/tests/programs/table/lags.tl");
+std::string TableText(const std::string& name) {
+  std::ifstream file(absl::StrCat(TL_SOURCE_DIR, "/tests/programs/table/", name, ".tl"));
   std::stringstream text;
   text << file.rdbuf();
-  const CudaCase c = {
-      "lags", text.str(), {{"d", "32"}, {"bn", "16"}, {"stages", "2"}}, {{70, 60}, {64, 10}}, {}};
+  return text.str();
+}
+
+// Columns of either product are shared out over two warpgroups: they exchange what they reduce and
+// the weights.
+TEST(Mutation, ColumnsOfTwoWarpgroups) {
+  ExpectAllNoticed(Fused(64, 32, 128, 256), testing::TargetFor("sm_90a", true),
+                   {NextFencesToo(),
+                    FencesAgain(),
+                    {"__syncthreads", "&s7[",
+                     "o goes through memory of q's and k's, last read before barriers of the "
+                     "loop's last iteration"}});
+}
+
+// Zeros instead of rows that are left out.
+TEST(Mutation, BoxesWithoutTheirLastRows) {
+  const CudaCase c = {"rows",
+                      TableText("rows"),
+                      {{"bn", "32"}, {"bk", "32"}, {"stages", "2"}},
+                      {{70, 264}, {64, 32}},
+                      {}};
+  Redundant first = NextFencesToo();
+  first.before = "== 1 && ";
+  ExpectAllNoticed(c, testing::TargetFor("sm_90a", true), {first});
+}
+
+// What is multiplied in one iteration meets the ring's kept slot in the next one.
+TEST(Mutation, ProductsThatLag) {
+  const CudaCase c = {"lags",
+                      TableText("lags"),
+                      {{"d", "32"}, {"bn", "16"}, {"stages", "2"}},
+                      {{70, 60}, {64, 10}},
+                      {}};
   const char* const seen =
       "the slot that the last lag reads was shown to all by the barrier of the last iteration: the "
       "passes look at loops from outside";
