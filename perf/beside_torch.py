@@ -37,6 +37,14 @@ ROWS = [
     ("attention", dict(B=2, H=8, Hkv=8, Sq=8192, Sk=8192), False, dict(D=256)),
     ("vector_add", dict(N=1 << 24), False, {}),
 ]
+# Latent attention of Dv + Dr = 512 + 64 has no peer in PyTorch: rates alone. Lengths are all Lmax.
+LATENT = [
+    dict(B=64, H=128, Lmax=8192),
+    dict(B=128, H=128, Lmax=8192),
+    dict(B=64, H=128, Lmax=1024),
+    dict(B=128, H=128, Lmax=1024),
+    dict(B=64, H=16, Lmax=8192),
+]
 
 
 def ours(family, dims, fixed, choices, rounds):
@@ -135,6 +143,23 @@ def row_of(family, dims, fixed, choices):
     return row
 
 
+def latent_row(d):
+    emit = [TL, "compile", "mla_decode", "--emit", "ir"]
+    text = subprocess.run(emit, check=True, capture_output=True, text=True).stdout
+    full = text.replace("init len = uniform(0, Lmax)", "init len = constant(Lmax)")
+    assert full != text
+    processors = torch.cuda.get_device_properties(0).multi_processor_count
+    dims = dict(**d, pages=d["B"] * d["Lmax"] // 64, P=processors // -(-d["H"] // 64))
+    args = [TL, "bench", "-", "--backend", "cuda", "--json", "--rounds", "9"]
+    args += [a for k, v in dims.items() for a in ("--dim", f"{k}={v}")]
+    out = subprocess.run(args, check=True, capture_output=True, text=True, input=full).stdout
+    us, tokens = json.loads(out)["median_us"], d["B"] * d["Lmax"]
+    row = {"family": "mla_decode", **dims, "tilejit_us": us}
+    row["tflops"] = 2 * d["H"] * (576 + 512) * tokens / us * 1e-6
+    row["tb_per_s"] = 2 * 576 * tokens / us * 1e-6
+    return row
+
+
 rows = []
 for args in ROWS:
     try:
@@ -146,4 +171,8 @@ for args in ROWS:
     rate = f"  {row['of_copy_rate']:.3f} of the copy rate" if "of_copy_rate" in row else ""
     print(f"{row['family']:10} {row['dims']:8} {str(args[1]):38} {str(args[3]):60} tilejit {row['tilejit_us']:8.1f} us"
           f"  torch {row['torch_us']:8.1f} us  {row['ratio']:.3f}x{rate}")
+for dims in LATENT:
+    rows.append(row := latent_row(dims))
+    print(f"{row['family']:10} {dims!s:38} tilejit {row['tilejit_us']:8.1f} us  {row['tflops']:.0f} TFLOP/s"
+          f"  {row['tb_per_s']:.2f} TB/s of keys")
 json.dump({"gpu": torch.cuda.get_device_name(), "torch": torch.__version__, "rows": rows}, open(OUT, "w"), indent=1)
