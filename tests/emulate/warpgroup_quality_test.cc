@@ -99,6 +99,19 @@ TEST(WarpgroupQuality, AttentionLoadsNoMatrices) {
   }
 }
 
+// One thread asks for a later step's boxes when its warp has begun this step's first product.
+TEST(WarpgroupQuality, ProductsComeBeforeBoxes) {
+  for (const Shipped& s : All()) {
+    SCOPED_TRACE(NameOf(s));
+    const auto lowered = LoweredFor90a(s);
+    ASSERT_TRUE(lowered.ok()) << lowered.status();
+    const std::string text = testing::KernelText(lowered->generated);
+    const size_t step = text.find("tl_mbarrier_wait(");
+    ASSERT_NE(step, text.npos);
+    EXPECT_LT(text.find("tl_wgmma_commit(", step), text.find("tl_bulk_load<", step));
+  }
+}
+
 TEST(WarpgroupQuality, NoBankConflicts) {
   for (const char* ta : {"off", "on"}) {
     EmulateStats stats;
