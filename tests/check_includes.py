@@ -19,9 +19,11 @@ ROOMS = {
     "src/backends/cuda": ["base/", "layout/", "ir/", "backends/backend.h", "backends/c_family/"],
     "src/backends/hip": ["base/", "layout/", "ir/", "backends/backend.h", "backends/c_family/"],
     "src/backends/cpu": ["base/", "layout/", "ir/", "backends/backend.h", "backends/host_session.h"],
-    "src/backends/emulate": ["base/", "layout/", "ir/", "backends/backend.h", "backends/c_family/"],
+    "src/backends/emulate": ["base/", "layout/", "ir/", "backends/backend.h", "backends/c_family/",
+                             "backends/hip/dialect.h"],  # the mathematical functions that it runs
     "src/backends/emulate/client": ["base/", "layout/", "ir/", "backends/backend.h", "backends/host_session.h",
-                                    "backends/c_family/", "backends/cuda/", "backends/emulate/interface.h",
+                                    "backends/c_family/", "backends/cuda/", "backends/hip/",
+                                    "backends/emulate/interface.h",
                                     "backends/emulate/api.h"],
     "src/tuner": ["base/"],
     "cache": ["base/"],

@@ -205,6 +205,7 @@ class Backend {
 std::unique_ptr<Backend> MakeReferenceBackend(int threads);
 std::unique_ptr<Backend> MakeCpuBackend(const SearchPaths& paths, int threads);
 std::unique_ptr<Backend> MakeCudaBackend(const SearchPaths& paths);
+std::unique_ptr<Backend> MakeHipBackend(const SearchPaths& paths);
 // Development only: without its module, and unless `wish` (TL_EMULATE) asks for them, no devices.
 std::unique_ptr<Backend> MakeEmulateBackend(const SearchPaths& paths, std::string wish);
 

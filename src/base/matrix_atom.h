@@ -18,6 +18,9 @@ enum class AtomForm : uint8_t {
   // and A unless it is in registers, is read where it lies in shared memory, while the threads go
   // on.
   kWgmma,
+  // AMD's MFMA on a wave of 64 lanes, m = n: a lane holds neighbours along the depth, and of the
+  // result neighbours along a row (the prelude's function swaps the operands).
+  kMfma,
 };
 
 struct MatrixAtom {

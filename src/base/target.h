@@ -29,9 +29,14 @@ struct Target {
   // The class that picks the backend: "cuda", "hip", "cpu",
   // "reference".
   std::string backend;
+  // The backend whose code an emulated device runs; empty: its own.
+  std::string code_of;
 
   // What a clause `tune … for X` may name, separated by spaces.
-  std::string tune_class() const { return backend == name ? name : backend + " " + name; }
+  std::string tune_class() const {
+    const std::string& code = code_of.empty() ? backend : code_of;
+    return code == name ? name : code + " " + name;
+  }
 
   bool interprets = false;  // takes the tile program as it is, without the passes
   bool simt = false;        // threads of a block run in lockstep warps and share on-chip memory

@@ -34,12 +34,34 @@ Operand OperandOf(int64_t rows, int64_t cols, int64_t run, int64_t pitch) {
 int64_t WarpsOf(const MatrixAtom& atom) { return atom.form == AtomForm::kWgmma ? 4 : 1; }
 int64_t WarpRows(const MatrixAtom& atom) { return atom.m / WarpsOf(atom); }
 
+constexpr int64_t kMfmaLanes = 64;
+
+// MFMA: lanes along the `rows`, then further neighbours along the depth.
+Operand MfmaFactor(int64_t rows, int64_t depth, int64_t pitch) {
+  const int64_t across = kMfmaLanes / rows, run = depth / across;
+  return {{{rows, pitch}, {across, run}}, {{run, 1}}};
+}
+
+// Its result, transposed: lanes along the rows, then the next four columns.
+Operand MfmaSum(int64_t rows, int64_t cols, int64_t pitch) {
+  constexpr int64_t kRun = 4;
+  const int64_t across = kMfmaLanes / rows;
+  return {{{rows, pitch}, {across, kRun}}, {{kRun, 1}, {cols / (kRun * across), kRun * across}}};
+}
+
 Operand OperandA(const MatrixAtom& atom, int64_t pitch) {
+  if (atom.form == AtomForm::kMfma) return MfmaFactor(atom.m, atom.k, pitch);
   return OperandOf(WarpRows(atom), atom.k, PerRegister(atom.a), pitch);
+}
+
+Operand OperandB(const MatrixAtom& atom, int64_t pitch) {
+  if (atom.form == AtomForm::kMfma) return MfmaFactor(atom.n, atom.k, pitch);
+  return OperandOf(atom.n, atom.k, PerRegister(atom.b), pitch);
 }
 
 // Pairs of neighbours, whatever the type.
 Operand OperandC(const MatrixAtom& atom, int64_t pitch) {
+  if (atom.form == AtomForm::kMfma) return MfmaSum(atom.m, atom.n, pitch);
   return OperandOf(WarpRows(atom), atom.n, 2, pitch);
 }
 
@@ -85,7 +107,7 @@ FragmentLayout AtomA(const MatrixAtom& atom) {
 }
 
 FragmentLayout AtomB(const MatrixAtom& atom) {
-  return OneWarp(atom.n, atom.k, OperandOf(atom.n, atom.k, PerRegister(atom.b), atom.k));
+  return OneWarp(atom.n, atom.k, OperandB(atom, atom.k));
 }
 
 FragmentLayout AtomC(const MatrixAtom& atom) {

@@ -38,8 +38,8 @@ FragmentLayout StmatrixC(const MatrixAtom& atom);
 FragmentLayout WgmmaC(int n);
 FragmentLayout WgmmaA(DType type);
 
-// AMD's accumulators, m x m. MFMA on 64 lanes (m 16 or 32, f32 and i32) and RDNA 3's WMMA on 32
-// lanes (16 x 16). Read in the ISA documents, not tried on silicon.
+// AMD's accumulators as the instructions give them, m x m. MFMA on 64 lanes (m 16 or 32, f32 and
+// i32) and RDNA 3's WMMA on 32 lanes (16 x 16). Read in the ISA documents, not tried on silicon.
 FragmentLayout MfmaC(int m);
 FragmentLayout RdnaWmmaC();
 

@@ -11,6 +11,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
+#include "base/int_math.h"
 #include "ir/visit.h"
 #include "layout/matrix_fragments.h"
 #include "passes/exchange_registers.h"
@@ -20,15 +21,16 @@
 
 namespace tl {
 
-FragmentLayout PlainC(int64_t rows, int64_t cols, int warp_rows, int warp_cols) {
-  const int64_t m = (rows + 4 * warp_rows - 1) / (4 * warp_rows);
-  const int64_t n = (cols + 32 * warp_cols - 1) / (32 * warp_cols);
-  const int64_t width = 32 * n * warp_cols;
+FragmentLayout PlainC(int64_t rows, int64_t cols, int warp_size, int warp_rows, int warp_cols) {
+  const WarpUnit unit = PlainUnitOf(warp_size);
+  const int64_t m = CeilDiv(rows, unit.rows * warp_rows);
+  const int64_t n = CeilDiv(cols, unit.cols * warp_cols);
+  const int64_t width = unit.cols * n * warp_cols;
   FragmentLayout::Axes axes;
-  axes.lane = {{8, 4}, {4, width}};
-  axes.warp = {{warp_cols, 32 * n}, {warp_rows, 4 * m * width}};
-  axes.slot = {{4, 1}, {n, 32}, {m, 4 * width}};
-  return FragmentLayout({rows, cols}, {4 * m * warp_rows, width}, std::move(axes));
+  axes.lane = {{unit.cols / 4, 4}, {unit.rows, width}};
+  axes.warp = {{warp_cols, unit.cols * n}, {warp_rows, unit.rows * m * width}};
+  axes.slot = {{4, 1}, {n, unit.cols}, {m, unit.rows * width}};
+  return FragmentLayout({rows, cols}, {unit.rows * m * warp_rows, width}, std::move(axes));
 }
 
 FragmentLayout Restrict(const FragmentLayout& layout, const std::vector<int>& kept) {
@@ -53,7 +55,7 @@ bool FitsRegisters(const FragmentLayout& layout, int64_t bytes) {
 
 FragmentLayout LayoutOfC(const Target& target, const Gemm& g) {
   const int64_t m = g.c.extents[0], n = g.c.extents[1];
-  if (g.atom == kNoAtom) return PlainC(m, n, g.warp_rows, g.warp_cols);
+  if (g.atom == kNoAtom) return PlainC(m, n, target.warp_size, g.warp_rows, g.warp_cols);
   return TiledC(target.matrix_atoms[g.atom], m, n, g.warp_rows, g.warp_cols);
 }
 

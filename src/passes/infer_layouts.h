@@ -20,9 +20,8 @@ namespace tl {
 
 Status InferLayouts(Module& module, const Target& target);
 
-// Layout of a product's result in plain arithmetic: four rows of lanes by eight, each lane with
-// four neighbours along a row.
-FragmentLayout PlainC(int64_t rows, int64_t cols, int warp_rows, int warp_cols);
+// Layout of a product's result in plain arithmetic (PlainUnitOf).
+FragmentLayout PlainC(int64_t rows, int64_t cols, int warp_size, int warp_rows, int warp_cols);
 
 // `layout` without the dims that are not in `kept`.
 FragmentLayout Restrict(const FragmentLayout& layout, const std::vector<int>& kept);

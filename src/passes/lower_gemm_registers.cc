@@ -219,14 +219,33 @@ class OperandRegisters {
     return offset;
   }
 
+  // Neighbours along the depth that can be moved together.
+  int64_t Neighbours() const {
+    const Buffer& b = l_.buffer(o_.region.buffer);
+    const Region& r = o_.region;
+    const int64_t n = atom_.vector();
+    if (l_.target().matrix_loads || b.scope == Scope::kGlobal || b.rank() < 2) return 1;
+    if (o_.depth_first || r.dims[1] != b.rank() - 1) return 1;
+    const bool whole = o_.depth % instruction_.k == 0 && b.extents.back() % n == 0 &&
+                       l_.DivisorOf(r.offset.back()) % n == 0;
+    return whole ? n : 1;
+  }
+
   void LoadElements(const ExprRef& k, const ExprRef& set) {
+    const int64_t together = Neighbours();
     l_.Slots("t", tiles_, [&](const ExprRef& t) {
       const ExprRef row0 = Add(first_, Mul(t, MakeInt(tile_rows())));
       const ExprRef base = At(set, t);
-      l_.ForEachElement(atom_, 1, [&](const Lowering::Element& e) {
+      l_.ForEachElement(atom_, together, [&](const Lowering::Element& e) {
         ExprRef row = Add(row0, e.at[0]);
         if (padded_) row = Min(std::move(row), MakeInt(o_.rows - 1));
         const ExprRef depth = Add(k, e.at[1]);
+        if (together > 1) {
+          const Coords index = Lowering::Index(o_.region, o_.At(row, depth));
+          l_.Emit(VectorMove{array_, Add(base, e.slot), o_.region.buffer,
+                             l_.Offset(o_.region.buffer, index), static_cast<int>(together)});
+          return;
+        }
         ExprRef value = l_.LoadAt(o_.region, o_.At(row, depth));
         if (o_.depth % instruction_.k != 0) {
           const ExprRef zero = Zero(value->type);

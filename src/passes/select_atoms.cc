@@ -23,25 +23,20 @@ bool IsWholeFragment(const Module& m, const Region& r) {
   return m.buffer(r.buffer).scope == Scope::kFragment && IsWhole(m.buffer(r.buffer), r);
 }
 
-// What one warp handles at a time.
-struct Unit {
-  int64_t rows, cols;
-};
-Unit UnitOf(const Target& target, int atom) {
-  // Plain arithmetic: four lanes by eight, each with a few neighbours along a row.
-  if (atom == kNoAtom) return {4, 32};
+WarpUnit UnitOf(const Target& target, int atom) {
+  if (atom == kNoAtom) return PlainUnitOf(target.warp_size);
   return {target.matrix_atoms[atom].m, target.matrix_atoms[atom].n};
 }
 
 // Padded elements first (they cost instructions), then what the warps read of the operands.
-std::pair<int64_t, int64_t> CostOf(const Gemm& g, Unit unit, int64_t rows, int64_t cols) {
+std::pair<int64_t, int64_t> CostOf(const Gemm& g, WarpUnit unit, int64_t rows, int64_t cols) {
   const int64_t m = CeilDiv(g.c.extents[0], unit.rows * rows) * unit.rows;
   const int64_t n = CeilDiv(g.c.extents[1], unit.cols * cols) * unit.cols;
   return {m * n, m + n};
 }
 
 void LayWarps(const Target& target, int atom, int64_t warps, Gemm& g) {
-  const Unit unit = UnitOf(target, atom);
+  const WarpUnit unit = UnitOf(target, atom);
   g.warp_rows = 0;
   std::pair<int64_t, int64_t> best;
   for (int64_t rows = 1; rows <= warps; ++rows) {
@@ -71,8 +66,8 @@ int64_t ThreadsFor(const Module& m, const Target& target, const Launch& launch) 
       vectors = std::max(vectors, b.num_elements() * 2 / 16);
     }
   });
-  // A warp holds up to 64 x 64 elements of a product: 128 registers of a thread.
-  const int64_t wanted = product > 0 ? product / (64 * 64) : CeilDiv(vectors, warp);
+  // A thread holds up to 128 elements of a product.
+  const int64_t wanted = product > 0 ? product / (128 * warp) : CeilDiv(vectors, warp);
   int64_t warps = product > 0 ? 4 : 1;
   const int64_t most = std::min<int64_t>(8, target.max_threads_per_block / launch.groups / warp);
   while (warps < wanted && warps < most) warps *= 2;
@@ -182,8 +177,8 @@ class Selector : public StmtMapper {
   }
 
  private:
-  // The first row of the target's table that takes the gemm. `slower`: why it is not an earlier
-  // one.
+  // The first row of the target's table that takes the gemm, or a later one for the same types that
+  // pads less. `slower`: why it is not an earlier one.
   void Choose(Gemm& g, std::string& slower) const {
     g.atom = kNoAtom;
     for (size_t i = 0; i < target_.matrix_atoms.size() && g.atom == kNoAtom; ++i) {
@@ -198,12 +193,29 @@ class Selector : public StmtMapper {
           slower = absl::StrCat("; not ", atom.name, ": ", why);
           continue;
         }
+        g.atom = static_cast<int>(i);
       } else {
-        LayWarps(target_, static_cast<int>(i), warps_, g);
+        TakeLeastPadded(i, g);
       }
-      g.atom = static_cast<int>(i);
     }
     if (g.atom == kNoAtom) LayWarps(target_, kNoAtom, warps_, g);
+  }
+  void TakeLeastPadded(size_t first, Gemm& g) const {
+    int64_t best = 0;
+    for (size_t i = first; i < target_.matrix_atoms.size(); ++i) {
+      const MatrixAtom& atom = target_.matrix_atoms[i];
+      if (atom.in_place() || !TakesTypes(m_, atom, g)) continue;
+      const int number = static_cast<int>(i);
+      Gemm laid = g;
+      LayWarps(target_, number, warps_, laid);
+      const WarpUnit unit = UnitOf(target_, number);
+      const int64_t padded = CostOf(laid, unit, laid.warp_rows, laid.warp_cols).first *
+                             laid.warp_rows * laid.warp_cols;
+      if (best != 0 && best <= padded) continue;
+      best = padded;
+      g = std::move(laid);
+      g.atom = number;
+    }
   }
 
   // Which instruction, and where there is none, why.

@@ -24,6 +24,7 @@ StatusOr<std::shared_ptr<Context>> Context::Create(ContextOptions options) {
 // The order of the backends is the order of the devices: the best first.
 void Context::OpenBackends(const Environment& environment) {
   backends_.push_back(MakeCudaBackend(environment.paths));
+  backends_.push_back(MakeHipBackend(environment.paths));
   backends_.push_back(MakeCpuBackend(environment.paths, options_.cpu_threads));
   backends_.push_back(MakeReferenceBackend(options_.cpu_threads));
   backends_.push_back(MakeEmulateBackend(environment.paths, environment.emulate));

@@ -194,6 +194,30 @@ TEST(MatrixFragments, MmaAccumulator) {
   }
 }
 
+// AMD Instinct MI200 ISA, matrix arithmetic instructions: operands as rows by depth and depth by
+// columns. The instruction is given B's transpose first, so its result is C's transpose.
+TEST(MatrixFragments, Mfma) {
+  for (const auto& [m, k, depth_items] :
+       {std::array{32, 8, 4}, {16, 16, 4}, {32, 2, 1}, {16, 4, 1}, {32, 16, 8}, {16, 32, 8}}) {
+    const MatrixAtom atom = {"mfma", AtomForm::kMfma, DType::kF16, DType::kF16, DType::kF32, m, m,
+                             k};
+    const auto factor = [m = m, items = depth_items](int64_t, int64_t lane, int64_t i) {
+      return std::array{lane % m, items * (lane / m) + i};
+    };
+    ExpectFragment(AtomA(atom), {1, 64, m, k}, factor);
+    ExpectFragment(AtomB(atom), {1, 64, m, k}, factor);
+    ExpectFragment(AtomC(atom), {1, 64, m, m}, [m = m](int64_t, int64_t lane, int64_t i) {
+      const int64_t row = 4 * (lane / m) + i % 4 + i / 4 * (256 / m);
+      return std::array{lane % m, row};
+    });
+  }
+  // What one product leaves, the next one takes.
+  const MatrixAtom half = {"mfma", AtomForm::kMfma, DType::kF16, DType::kF16, DType::kF32, 32, 32,
+                           8};
+  EXPECT_EQ(ConversionBetween(TiledC(half, 64, 64, 2, 1), TiledA(half, 64, 64, 2, 1)),
+            Conversion::kIdentity);
+}
+
 // mma.m16n8k32 with .u8, .s8, .e4m3 or .e5m2.
 TEST(MatrixFragments, MmaOf8Bits) {
   ExpectFragment(AtomA(kMma8), {1, 32, 16, 32}, [](int64_t, int64_t lane, int64_t i) {

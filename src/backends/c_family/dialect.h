@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "base/matrix_atom.h"
+#include "ir/expr.h"
 
 namespace tl {
 
@@ -40,6 +41,8 @@ struct Dialect {
   std::string_view no_unroll;      // line before a loop to be kept
   // The function tl_wgmma for one product; null: the language has none.
   std::string (*warpgroup_product)(const WarpgroupProduct&) = nullptr;
+  // Does the language have the function for values of the type? Null: all of them.
+  bool (*has_function)(MathFn, ScalarType) = nullptr;
 };
 
 // The part of the prelude that is the same everywhere: number formats, integer division, saturating

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "backends/c_family/kernel_emitter.h"
 #include "backends/c_family/prelude.h"
+#include "ir/visit.h"
 
 namespace tl {
 namespace {
@@ -29,12 +30,30 @@ Status CheckLimits(const Launch& launch, int64_t threads, const Target& target) 
   return absl::OkStatus();
 }
 
+// Does the language have every function that the launch calls?
+Status CheckFunctions(const Launch& launch, const Target& target, const Dialect& dialect) {
+  Status status;
+  if (dialect.has_function == nullptr) return status;
+  VisitStmts(launch.body, [&](const StmtRef& s) {
+    VisitStmtExprs(*s, [&](const ExprRef& root) {
+      VisitExpr(root, [&](const ExprRef& e) {
+        const Call* call = As<Call>(e);
+        if (!call || !status.ok() || dialect.has_function(call->fn, e->type)) return;
+        status = UnsupportedError(s->span, absl::StrCat("code for ", target.name, " has no '",
+                                                        Name(call->fn), "' of f64; f32 has it"));
+      });
+    });
+  });
+  return status;
+}
+
 StatusOr<std::string> EmitLaunch(const Module& module, const Launch& launch, const Target& target,
                                  const Dialect& dialect, std::set<WarpgroupProduct>& products,
                                  Entry& entry) {
   const int64_t per_group = launch.threads > 0 ? launch.threads : target.default_threads;
   const int64_t threads = per_group * launch.groups;
   TL_RETURN_IF_ERROR(CheckLimits(launch, threads, target));
+  TL_RETURN_IF_ERROR(CheckFunctions(launch, target, dialect));
   entry.threads = static_cast<int>(threads);
   entry.groups = launch.groups;
   entry.shared_bytes = launch.arena_bytes;

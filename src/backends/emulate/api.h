@@ -120,5 +120,17 @@ typedef TlBody* TlGetEntry(int entry, TlApi* api);
   ATOM(tl_mma_m8n8k4_f64_f64_f64)     \
   ATOM(tl_mma_m16n8k8_f16_f16_f32)    \
   ATOM(tl_mma_m16n8k8_f16_f16_f16)
+// Those of waves of 64 lanes; their numbers go on from there.
+#define TL_WAVE_ATOMS(ATOM)             \
+  ATOM(tl_mfma_m32n32k8_f16_f16_f32)    \
+  ATOM(tl_mfma_m16n16k16_f16_f16_f32)   \
+  ATOM(tl_mfma_m32n32k8_bf16_bf16_f32)  \
+  ATOM(tl_mfma_m16n16k16_bf16_bf16_f32) \
+  ATOM(tl_mfma_m32n32k2_f32_f32_f32)    \
+  ATOM(tl_mfma_m16n16k4_f32_f32_f32)    \
+  ATOM(tl_mfma_m32n32k8_i8_i8_i32)      \
+  ATOM(tl_mfma_m16n16k16_i8_i8_i32)     \
+  ATOM(tl_mfma_m32n32k16_i8_i8_i32)     \
+  ATOM(tl_mfma_m16n16k32_i8_i8_i32)
 
 #endif  // TILEJIT_BACKENDS_EMULATE_API_H_

@@ -7,18 +7,17 @@
 #include "layout/shared_layout.h"
 
 namespace tl::emulate {
-namespace {
-constexpr int kLanes = 32;
-}
 
-void BankLog::Start(int warps, EmulateStats* stats) {
+void BankLog::Start(int threads, int lanes, EmulateStats* stats) {
+  const int warps = (threads + lanes - 1) / lanes;
   warps_.assign(stats != nullptr ? static_cast<size_t>(warps) : 0, {});
+  lanes_ = lanes;
   stats_ = stats;
 }
 
 void BankLog::Note(int thread, int line, int offset, int bytes, bool write, bool async) {
   if (stats_ == nullptr) return;
-  warps_[thread / kLanes].push_back({line, 0, thread % kLanes, offset, bytes, write, async});
+  warps_[thread / lanes_].push_back({line, 0, thread % lanes_, offset, bytes, write, async});
 }
 
 void BankLog::NoteMatrix(const std::vector<int64_t>& rows) {
@@ -28,7 +27,7 @@ void BankLog::NoteMatrix(const std::vector<int64_t>& rows) {
 }
 
 void BankLog::Count(const std::vector<Entry>& entries, size_t begin, size_t end) {
-  std::vector<int64_t> offsets(kLanes, -1);
+  std::vector<int64_t> offsets(static_cast<size_t>(lanes_), -1);
   for (size_t i = begin; i < end; ++i) offsets[entries[i].lane] = entries[i].offset;
   const Entry& first = entries[begin];
   BankCount& count = first.async   ? stats_->async_writes

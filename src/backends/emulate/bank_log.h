@@ -14,7 +14,7 @@ namespace tl::emulate {
 
 class BankLog {
  public:
-  void Start(int warps, EmulateStats* stats);
+  void Start(int threads, int lanes, EmulateStats* stats);
   void Note(int thread, int line, int offset, int bytes, bool write, bool async);
   // Eight rows of 16 bytes.
   void NoteMatrix(const std::vector<int64_t>& rows);
@@ -31,6 +31,7 @@ class BankLog {
   void Count(const std::vector<Entry>& entries, size_t begin, size_t end);
 
   std::vector<std::vector<Entry>> warps_;
+  int lanes_ = 1;  // of a warp
   EmulateStats* stats_ = nullptr;
 };
 

@@ -1,17 +1,8 @@
 #include "backends/emulate/emulate.h"
 
 #include <dlfcn.h>
-#include <fcntl.h>
-#include <spawn.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <limits>
 #include <utility>
 #include <vector>
@@ -22,56 +13,11 @@
 #include "backends/c_family/prelude.h"
 #include "backends/emulate/machine.h"
 #include "backends/emulate/texts.h"
-
-extern char** environ;
+#include "backends/hip/dialect.h"
+#include "base/program.h"
 
 namespace tl {
 namespace {
-
-namespace fs = std::filesystem;
-
-// A directory that disappears with the object.
-class TemporaryDirectory {
- public:
-  TemporaryDirectory() {
-    std::error_code error;
-    std::string name = (fs::temp_directory_path(error) / "tl-emulate-XXXXXX").string();
-    if (!error && mkdtemp(name.data()) != nullptr) path_ = name;
-  }
-  ~TemporaryDirectory() {
-    std::error_code error;
-    if (!path_.empty()) fs::remove_all(path_, error);
-  }
-  bool ok() const { return !path_.empty(); }
-  fs::path operator/(std::string_view name) const { return path_ / name; }
-
- private:
-  fs::path path_;
-};
-
-std::string ReadFile(const fs::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  return std::string(std::istreambuf_iterator<char>(in), {});
-}
-
-// The exit status of a program, or -1; what it prints goes to `log`.
-int RunProgram(const std::vector<std::string>& args, const fs::path& log) {
-  std::vector<char*> argv;
-  for (const std::string& a : args) argv.push_back(const_cast<char*>(a.c_str()));
-  argv.push_back(nullptr);
-  posix_spawn_file_actions_t actions;
-  if (posix_spawn_file_actions_init(&actions) != 0) return -1;
-  posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, log.c_str(), O_WRONLY | O_CREAT, 0600);
-  posix_spawn_file_actions_adddup2(&actions, STDOUT_FILENO, STDERR_FILENO);
-  pid_t pid = 0;
-  const int error = posix_spawnp(&pid, argv[0], &actions, nullptr, argv.data(), environ);
-  posix_spawn_file_actions_destroy(&actions);
-  if (error != 0) return -1;
-  int state = 0;
-  while (waitpid(pid, &state, 0) < 0 && errno == EINTR) {
-  }
-  return WIFEXITED(state) ? WEXITSTATUS(state) : -1;
-}
 
 constexpr int kMaxParams = 1024;  // of 4 bytes at least, in 4096 bytes
 
@@ -89,16 +35,18 @@ std::string EmulatedSource(const Generated& generated) {
   for (const Entry& e : generated.entries)
     absl::StrAppend(&text, "    &tl_body<&", e.symbol, ">,\n");
   text += "};\n";
-  const std::string primitives = absl::StrCat(EmulatedPrimitives(), EmulatedHopper());
+  const bool hip = generated.language == HipDialect().language;
+  // The mathematical functions of HIP are the prelude's own: they are tried as well.
+  const std::string primitives = absl::StrCat(EmulatedPrimitives(), hip ? EmulatedHip() : "",
+                                              hip ? HipMaths() : EmulatedHopper());
   return absl::StrCat(EmulatorApi(), WithPrelude(primitives, text));
 }
 
 StatusOr<std::unique_ptr<EmulatedProgram>> EmulatedProgram::Build(const Generated& generated,
                                                                   const std::string& compiler) {
-  const TemporaryDirectory dir;
+  const TemporaryDirectory dir("tl-emulate-");
   if (!dir.ok()) return absl::InternalError("no temporary directory can be made");
-  std::ofstream source(dir / "kernel.cc", std::ios::binary);
-  if (!(source << EmulatedSource(generated) << std::flush)) {
+  if (!WriteFile(dir / "kernel.cc", EmulatedSource(generated))) {
     return absl::InternalError(absl::StrCat((dir / "kernel.cc").string(), " cannot be written"));
   }
   const int exit_status = RunProgram(

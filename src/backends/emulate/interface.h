@@ -24,11 +24,13 @@ struct tl_emulate_operand {
 struct tl_emulate_options {
   uint64_t seed;
   int arrival;  // as tl::Arrival
+  int warp_size;
 };
 
 // Functions that fail return null or non-zero and a text in *error, to be freed by
 // tl_emulate_free_text.
-tl_emulate_program* tl_emulate_build(const char* source, size_t bytes,
+// `language`: "cuda" or "hip".
+tl_emulate_program* tl_emulate_build(const char* language, const char* source, size_t bytes,
                                      const tl_emulate_entry* entries, int num_entries,
                                      const char* compiler, char** error);
 int tl_emulate_run(tl_emulate_program* program, int entry, int64_t blocks, void** params,

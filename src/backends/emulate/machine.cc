@@ -43,7 +43,7 @@ Machine::Machine() : arena_storage_(kArenaBytes + kArenaAlignment) {
                         int transpose) {
     Machine& m = Self(self);
     WarpOp& op = m.Join(WarpOp::kLoadMatrix, from->line, 2 * matrices + transpose);
-    const int lane = m.api_.thread % kWarp;
+    const int lane = m.lane();
     op.out[lane] = to;
     op.places[lane] = *from;
     op.inside[lane] = inside != 0;
@@ -51,8 +51,11 @@ Machine::Machine() : arena_storage_(kArenaBytes + kArenaAlignment) {
   };
   api_.mma = [](void* self, int atom, void* c, const void* a, const void* b, int line) {
     Machine& m = Self(self);
+    if (LanesOf(AtomNumber(atom)) != m.lanes_) {
+      m.Fail(m.api_.thread, line, "the warp has another number of lanes than the instruction");
+    }
     WarpOp& op = m.Join(WarpOp::kMma, line, atom);
-    const int lane = m.api_.thread % kWarp;
+    const int lane = m.lane();
     op.out[lane] = c;
     op.a[lane] = a;
     op.b[lane] = b;
@@ -61,7 +64,7 @@ Machine::Machine() : arena_storage_(kArenaBytes + kArenaAlignment) {
   api_.lane_xor = [](void* self, unsigned long long value, int mask, int line) {
     Machine& m = Self(self);
     WarpOp& op = m.Join(WarpOp::kLaneXor, line, mask);
-    const int lane = m.api_.thread % kWarp;
+    const int lane = m.lane();
     op.values[lane] = value;
     m.Meet(op);
     return op.results[lane];
@@ -90,11 +93,12 @@ std::string Machine::Run(TlBody* body, const LaunchShape& shape, void** params,
   params_ = params;
   extents_ = extents;
   options_ = options;
+  lanes_ = options.warp_size;
   group_size_ = shape.threads / shape.groups;
   random_ = options.seed * 2 + 1;
   for (int i = 0; i < 8; ++i) Random();  // small seeds begin alike
   error_.clear();
-  banks_.Start((shape.threads + kWarp - 1) / kWarp, stats);
+  banks_.Start(shape.threads, lanes_, stats);
   // A random start and a step that has no common factor with the number of blocks visit each once.
   const auto blocks = static_cast<uint64_t>(shape.blocks);
   uint64_t step = Random() % blocks + 1;
@@ -112,7 +116,7 @@ void Machine::RunBlock(int64_t block) {
   shadow_.Start(shape_.shared_bytes, shape_.threads, group_size_);
   threads_.resize(static_cast<size_t>(shape_.threads));
   waiting_.assign(static_cast<size_t>(shape_.groups) + 1, 0);
-  warps_.resize(static_cast<size_t>((shape_.threads + kWarp - 1) / kWarp));
+  warps_.resize(static_cast<size_t>((shape_.threads + lanes_ - 1) / lanes_));
   for (WarpOp& op : warps_) op.arrived = 0;
   warpgroups_.assign(static_cast<size_t>(shape_.threads / kWarpgroup), {});
   descriptors_.clear();
@@ -308,7 +312,7 @@ void Machine::Barrier(int group, int line) {
   thread.barrier = barrier;
   thread.line = line;
   const int team = barrier == 0 ? shape_.threads : group_size_;
-  if (barrier > 0 && (team % kWarp != 0 || barrier >= kHardwareBarriers)) {
+  if (barrier > 0 && (team % lanes_ != 0 || barrier >= kHardwareBarriers)) {
     Fail(api_.thread, line,
          absl::StrCat("an illegal instruction: hardware barrier ", barrier, " for ", team,
                       " threads; there are ", kHardwareBarriers, ", and each counts whole warps"));
@@ -333,7 +337,7 @@ void Machine::OpenBarrier(int barrier) {
   shadow_.PassBarrier(barrier - 1);
   for (int t = first; t < first + count; ++t) {
     MakeReady(t);
-    if (t % kWarp == 0) banks_.Flush(t / kWarp);
+    if (t % lanes_ == 0) banks_.Flush(t / lanes_);
   }
 }
 
@@ -398,9 +402,10 @@ void Machine::AsyncWait(int pending) {
 // ---- Instructions of a warp
 
 Machine::WarpOp& Machine::Join(WarpOp::Kind kind, int line, int detail) {
-  const int warp = api_.thread / kWarp;
-  if ((warp + 1) * kWarp > shape_.threads) {
-    Fail(api_.thread, line, "a warp instruction in a warp of fewer than 32 threads");
+  const int warp = api_.thread / lanes_;
+  if ((warp + 1) * lanes_ > shape_.threads) {
+    Fail(api_.thread, line,
+         absl::StrCat("a warp instruction in a warp of fewer than ", lanes_, " threads"));
   }
   WarpOp& op = warps_[static_cast<size_t>(warp)];
   if (op.arrived == 0) {
@@ -417,16 +422,16 @@ Machine::WarpOp& Machine::Join(WarpOp::Kind kind, int line, int detail) {
 
 void Machine::Meet(WarpOp& op) {
   Thread& thread = threads_[static_cast<size_t>(api_.thread)];
-  const int warp = api_.thread / kWarp;
+  const int warp = api_.thread / lanes_;
   thread.line = op.line;
-  if (++op.arrived < kWarp) {
+  if (++op.arrived < lanes_) {
     thread.state = State::kInWarp;
     return Next();
   }
   op.arrived = 0;
   banks_.Flush(warp);
   RunWarpOp(op, warp);
-  for (int t = warp * kWarp; t < (warp + 1) * kWarp; ++t) {
+  for (int t = warp * lanes_; t < (warp + 1) * lanes_; ++t) {
     if (t != api_.thread) MakeReady(t);
   }
 }
@@ -438,8 +443,8 @@ void Machine::RunWarpOp(WarpOp& op, int warp) {
     case WarpOp::kMma:
       return Mma(AtomNumber(op.detail), op.out.data(), op.a.data(), op.b.data());
     case WarpOp::kLaneXor:
-      for (int lane = 0; lane < kWarp; ++lane) {
-        op.results[lane] = op.values[(lane ^ op.detail) % kWarp];
+      for (int lane = 0; lane < lanes_; ++lane) {
+        op.results[lane] = op.values[(lane ^ op.detail) % lanes_];
       }
       return;
     case WarpOp::kWgmmaFence:
@@ -456,7 +461,7 @@ void Machine::LoadMatrices(WarpOp& op, int warp) {
     std::vector<int64_t> rows;
     for (int row = 8 * m; row < 8 * m + 8; ++row) {
       const TlPlace& place = op.places[row];
-      const int thread = warp * kWarp + row;
+      const int thread = warp * lanes_ + row;
       if (!op.inside[row]) {
         Fail(thread, place.line,
              absl::StrCat("the row of a matrix at ", place.tile, "[", place.index,
@@ -467,7 +472,7 @@ void Machine::LoadMatrices(WarpOp& op, int warp) {
       rows.push_back(place.offset);
     }
     banks_.NoteMatrix(rows);
-    for (int lane = 0; lane < kWarp; ++lane) {
+    for (int lane = 0; lane < lanes_; ++lane) {
       auto* to = static_cast<unsigned char*>(op.out[lane]) + 4 * m;
       if (!transpose) {
         std::memcpy(to, api_.arena + rows[lane / 4] + lane % 4 * 4, 4);

@@ -22,7 +22,8 @@
 
 namespace tl::emulate {
 
-inline constexpr int kWarp = 32;
+inline constexpr int kWarp = 32;       // of warpgroups
+inline constexpr int kMostLanes = 64;  // of a warp
 inline constexpr int kHardwareBarriers = 16;
 
 class Machine {
@@ -78,12 +79,14 @@ class Machine {
     Kind kind;
     int line, detail;  // detail: matrices and transposition, atom, mask
     int arrived = 0;
-    std::array<void*, kWarp> out;
-    std::array<const void*, kWarp> a, b;
-    std::array<TlPlace, kWarp> places;
-    std::array<bool, kWarp> inside;
-    std::array<unsigned long long, kWarp> values, results;
+    std::array<void*, kMostLanes> out;
+    std::array<const void*, kMostLanes> a, b;
+    std::array<TlPlace, kMostLanes> places;
+    std::array<bool, kMostLanes> inside;
+    std::array<unsigned long long, kMostLanes> values, results;
   };
+
+  int lane() const { return api_.thread % lanes_; }  // of the thread that runs
 
   static Machine& Self(void* self) { return *static_cast<Machine*>(self); }
   static void FiberMain(void* self);
@@ -181,6 +184,7 @@ class Machine {
   TlBody* body_ = nullptr;
   LaunchShape shape_ = {};
   int group_size_ = 1;
+  int lanes_ = kWarp;  // of a warp
   void** params_ = nullptr;
   const TlExtent* extents_ = nullptr;
   EmulateOptions options_;

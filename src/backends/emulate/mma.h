@@ -1,5 +1,6 @@
 // What the matrix instructions compute, from the vendor's description of who holds which element
-// ("Matrix Fragments", PTX ISA), written independently of the compiler's layouts.
+// ("Matrix Fragments", PTX ISA; matrix arithmetic instructions, AMD Instinct MI200 ISA: not tried
+// on silicon), written independently of the compiler's layouts.
 #ifndef TILEJIT_BACKENDS_EMULATE_MMA_H_
 #define TILEJIT_BACKENDS_EMULATE_MMA_H_
 
@@ -9,8 +10,8 @@
 
 namespace tl::emulate {
 
-inline constexpr int kNumAtoms = 15;
-// Facts of atom number `atom` of TL_ATOMS, taken from its name.
+inline constexpr int kNumAtoms = 15;  // of TL_ATOMS
+// Facts of atom number `atom` of TL_ATOMS and, behind them, TL_WAVE_ATOMS, taken from its name.
 const MatrixAtom& AtomNumber(int atom);
 
 // Where element `i` (counted in storage elements) of a lane's operand is in the matrix.
@@ -20,7 +21,9 @@ struct Position {
 Position PlaceInA(const MatrixAtom& atom, int lane, int i);  // m x k
 Position PlaceInB(const MatrixAtom& atom, int lane, int i);  // k x n
 Position PlaceInC(const MatrixAtom& atom, int lane, int i);  // m x n
-int ElementsA(const MatrixAtom& atom);                       // per lane
+// Lanes of the warp that runs it.
+int LanesOf(const MatrixAtom& atom);
+int ElementsA(const MatrixAtom& atom);  // per lane
 int ElementsB(const MatrixAtom& atom);
 int ElementsC(const MatrixAtom& atom);
 

@@ -19,6 +19,7 @@ struct EmulateOptions {
   // Mean number of accesses to shared memory between two changes of threads; 0: they change only
   // where they wait.
   int switch_every = 200;
+  int warp_size = 32;  // lanes: 32 or 64
 };
 
 // Accesses of whole warps to shared memory, and the extra passes that bank conflicts cost them.

@@ -229,7 +229,7 @@ TL_FN typename TlRef<V>::Value tl_lane_xor(TlRef<V> x, int mask, int line = __bu
 
 enum TlAtom {
 #define TL_ATOM(name) kAtom_##name,
-  TL_ATOMS(TL_ATOM)
+  TL_ATOMS(TL_ATOM) TL_WAVE_ATOMS(TL_ATOM)
 #undef TL_ATOM
 };
 #define TL_ATOM(name)                                                                   \
@@ -237,6 +237,7 @@ enum TlAtom {
     tl_api->mma(tl_api->self, kAtom_##name, c, a, b, line);                             \
   }
 TL_ATOMS(TL_ATOM)
+TL_WAVE_ATOMS(TL_ATOM)
 #undef TL_ATOM
 
 TL_FN void __syncthreads(int line = __builtin_LINE()) { tl_api->barrier(tl_api->self, -1, line); }

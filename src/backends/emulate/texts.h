@@ -9,6 +9,7 @@ namespace tl {
 std::string_view EmulatorApi();         // api.h
 std::string_view EmulatedPrimitives();  // primitives.h
 std::string_view EmulatedHopper();      // hopper.h
+std::string_view EmulatedHip();         // hip.h
 std::string_view EmulatedAtomics();     // atomics.h
 std::string_view EmulatorEntry();       // entry.h
 

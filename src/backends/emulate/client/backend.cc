@@ -20,6 +20,8 @@
 #include "backends/cuda/targets.h"
 #include "backends/emulate/client/emulate_module.h"
 #include "backends/emulate/client/tensor_map.h"
+#include "backends/hip/dialect.h"
+#include "backends/hip/targets.h"
 #include "backends/host_session.h"
 #include "ir/host_eval.h"
 
@@ -31,11 +33,12 @@ using emulate::EmulateModule;
 constexpr std::string_view kPrefix = "emulate:";
 constexpr char kCompiler[] = "clang++-19";
 // One of each set of instructions.
-constexpr std::array kArchs = {"sm_80", "sm_75", "sm_86", "sm_89", "sm_90a"};
+constexpr std::array kArchs = {"sm_80",  "sm_75",  "sm_86",  "sm_89",
+                               "sm_90a", "gfx90a", "gfx942", "gfx1100"};
 
 // "1", or words: seed=N; random, eager or lazy (when asynchronous copies arrive).
 StatusOr<tl_emulate_options> ParseOptions(std::string_view text) {
-  tl_emulate_options options = {.seed = 1, .arrival = 0};
+  tl_emulate_options options = {.seed = 1, .arrival = 0, .warp_size = 32};
   for (std::string_view word : absl::StrSplit(text, ',', absl::SkipEmpty())) {
     std::string_view seed = word;
     if (absl::ConsumePrefix(&seed, "seed=") && absl::SimpleAtoi(seed, &options.seed)) continue;
@@ -52,10 +55,16 @@ StatusOr<tl_emulate_options> ParseOptions(std::string_view text) {
 }
 
 StatusOr<Target> TargetOf(std::string_view arch) {
-  TL_ASSIGN_OR_RETURN(Target target, FindCudaTarget(arch));
+  StatusOr<Target> found = FindCudaTarget(arch);
+  if (!found.ok()) found = FindHipTarget(arch);
+  TL_ASSIGN_OR_RETURN(Target target, std::move(found));
   target.identity = absl::StrCat(kPrefix, target.identity);
-  target.backend = "emulate";
+  target.code_of = std::exchange(target.backend, "emulate");
   return target;
+}
+
+const Dialect& DialectOf(const Target& target) {
+  return target.code_of == HipDialect().language ? HipDialect() : CudaDialect();
 }
 
 // The bytes of a global tensor for given dims and strides; -1 where the shape does not tell.
@@ -148,13 +157,13 @@ class EmulateBackend : public Backend {
   }
 
   std::string CodegenIdentity() const override {
-    return absl::StrCat("emulate ", CudaCodegenHash());
+    return absl::StrCat("emulate ", CudaCodegenHash(), " ", HipCodegenHash());
   }
   StatusOr<std::string> CompilerIdentity() override { return module_.Identity(); }
 
   StatusOr<Generated> Generate(const Module& module, const Target& target,
                                const GenerateOptions&) override {
-    return EmitC(module, target, CudaDialect());
+    return EmitC(module, target, DialectOf(target));
   }
   // The source is the binary: the host's compiler runs where it is loaded.
   StatusOr<Built> Build(const Generated& generated, const Target&) override {
@@ -168,17 +177,19 @@ class EmulateBackend : public Backend {
 
   StatusOr<std::unique_ptr<LoadedKernel>> Load(std::string_view binary,
                                                const std::vector<Entry>& entries,
-                                               const Module& module, int) override {
-    TL_ASSIGN_OR_RETURN(const tl_emulate_options options, ParseOptions(wish_));
+                                               const Module& module, int ordinal) override {
+    TL_ASSIGN_OR_RETURN(tl_emulate_options options, ParseOptions(wish_));
+    TL_ASSIGN_OR_RETURN(const Target target, TargetOf(kArchs[static_cast<size_t>(ordinal)]));
+    options.warp_size = target.warp_size;
     TL_ASSIGN_OR_RETURN(const EmulateModule::Functions* functions, module_.Open());
     std::vector<tl_emulate_entry> list;
     for (const Entry& e : entries) {
       list.push_back({e.symbol.c_str(), e.threads, e.groups, e.shared_bytes});
     }
     char* error = nullptr;
-    tl_emulate_program* program =
-        functions->build(binary.data(), binary.size(), list.data(), static_cast<int>(list.size()),
-                         kCompiler, &error);
+    tl_emulate_program* program = functions->build(
+        std::string(DialectOf(target).language).c_str(), binary.data(), binary.size(), list.data(),
+        static_cast<int>(list.size()), kCompiler, &error);
     if (program == nullptr) return functions->Take(error);
     return std::make_unique<EmulatedKernel>(functions, program, module, options);
   }

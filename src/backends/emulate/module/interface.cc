@@ -26,10 +26,12 @@ char* ErrorText(const tl::Status& status) {
 
 #define TL_EXPORT __attribute__((visibility("default")))
 
-TL_EXPORT tl_emulate_program* tl_emulate_build(const char* source, size_t bytes,
-                                               const tl_emulate_entry* entries, int num_entries,
-                                               const char* compiler, char** error) {
+TL_EXPORT tl_emulate_program* tl_emulate_build(const char* language, const char* source,
+                                               size_t bytes, const tl_emulate_entry* entries,
+                                               int num_entries, const char* compiler,
+                                               char** error) {
   tl::Generated generated;
+  generated.language = language;
   generated.source.assign(source, bytes);
   for (int i = 0; i < num_entries; ++i) {
     generated.entries.push_back(
@@ -49,7 +51,8 @@ TL_EXPORT int tl_emulate_run(tl_emulate_program* program, int entry, int64_t blo
     list.push_back({operands[i].name, operands[i].data, operands[i].bytes});
   }
   const tl::EmulateOptions how = {.seed = options->seed,
-                                  .arrival = static_cast<tl::Arrival>(options->arrival)};
+                                  .arrival = static_cast<tl::Arrival>(options->arrival),
+                                  .warp_size = options->warp_size};
   const tl::Status status = program->program->Run(entry, blocks, params, how, list);
   if (status.ok()) return 0;
   *error = ErrorText(status);
