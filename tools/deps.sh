@@ -33,7 +33,7 @@ BUILD_PACKAGES=(
 )
 # What only the tests, the benchmarks and the gates of --all use. clang also compiles the generated
 # device code for the CPU. cargo and numpy are for the bindings.
-TEST_PACKAGES=(clang-19 libclang-rt-19-dev libbenchmark-dev binutils rustc cargo python3-numpy)
+TEST_PACKAGES=(clang-19 lld-19 libclang-rt-19-dev libbenchmark-dev binutils rustc cargo python3-numpy)
 ALL_PACKAGES=(clang-format-19 clang-tidy-19 abigail-tools)
 
 missing_packages() {
