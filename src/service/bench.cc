@@ -15,7 +15,9 @@ StatusOr<BenchResult> Bench(const Kernel& kernel, const Device& device,
   TL_ASSIGN_OR_RETURN(
       std::unique_ptr<Rotation> rotation,
       Rotation::Make(kernel, *session, device.info, options.arguments, options.rotate_bytes));
-  // One launch of each set loads the kernel and warms up; its time sizes a round.
+  // Not within Time, which may capture: a kernel for a target by name is not on the device yet.
+  TL_RETURN_IF_ERROR(kernel.program().Load(device.info.ordinal).status());
+  // One launch of each set warms up; its time sizes a round.
   TL_RETURN_IF_ERROR(rotation->Time(rotation->sets()).status());
   TL_ASSIGN_OR_RETURN(const double once, rotation->Time(rotation->sets()));
   const int64_t launches = LaunchesPerRound(options.min_round_ns, once);
