@@ -18,20 +18,6 @@ namespace fs = std::filesystem;
 constexpr std::string_view kStem = "libnvrtc.so.";
 constexpr std::string_view kBuiltins = "libnvrtc-builtins.so.";
 
-// Names of the entries of `dir` that start with `prefix`, newest version first.
-std::vector<std::string> Entries(const fs::path& dir, std::string_view prefix) {
-  std::vector<std::string> names;
-  std::error_code error;
-  for (fs::directory_iterator it(dir, error), end; !error && it != end; it.increment(error)) {
-    std::string name = it->path().filename().string();
-    if (absl::StartsWith(name, prefix)) names.push_back(std::move(name));
-  }
-  std::sort(names.begin(), names.end(), [](const std::string& a, const std::string& b) {
-    return a.size() != b.size() ? a.size() > b.size() : a > b;  // 13.10 before 13.9
-  });
-  return names;
-}
-
 void AddToolkit(const fs::path& root, std::vector<std::string>& dirs) {
   for (const char* lib : {"lib64", "lib", "targets/x86_64-linux/lib", "targets/sbsa-linux/lib"}) {
     dirs.push_back((root / lib).string());
@@ -50,17 +36,8 @@ std::vector<std::string> Directories(const SearchPaths& paths) {
   for (const std::string& root : paths.cuda_roots) AddToolkit(root, dirs);
   for (const std::string& root : paths.wheel_roots) AddWheels(root, dirs);
   if (!paths.library_dir.empty()) dirs.push_back(paths.library_dir);
-  for (const std::string& root : paths.system_roots) {
-    AddToolkit(fs::path(root) / "cuda", dirs);
-    for (const std::string& name : Entries(root, "cuda-")) AddToolkit(fs::path(root) / name, dirs);
-  }
-  if (paths.loader_path) {
-    dirs.insert(dirs.end(), paths.loader_dirs.begin(), paths.loader_dirs.end());
-    for (const char* dir : {"/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64",
-                            "/usr/lib", "/usr/local/lib"}) {
-      dirs.push_back(dir);
-    }
-  }
+  for (const fs::path& root : SystemToolkits(paths, "cuda")) AddToolkit(root, dirs);
+  for (std::string& dir : LoaderDirectories(paths)) dirs.push_back(std::move(dir));
   return dirs;
 }
 
@@ -74,7 +51,7 @@ std::string VersionOf(const fs::path& library) {
   if (!absl::ConsumePrefix(&version, kStem)) version = "";
   if (absl::StrContains(version, '.') && version != "11.2") return std::string(version);
   const std::string major(version.substr(0, version.find('.')));
-  for (const std::string& name : Entries(real.parent_path(), absl::StrCat(kBuiltins, major))) {
+  for (const std::string& name : EntriesOf(real.parent_path(), absl::StrCat(kBuiltins, major))) {
     return name.substr(kBuiltins.size());
   }
   return version.empty() ? "of unknown version" : std::string(version);
@@ -120,7 +97,7 @@ std::string NvrtcBuiltins(const std::string& library) {
   std::string_view version = file;
   if (!absl::ConsumePrefix(&version, kStem)) return "";
   const std::string prefix = absl::StrCat(kBuiltins, version.substr(0, version.find('.')));
-  for (const std::string& name : Entries(real.parent_path(), prefix)) {
+  for (const std::string& name : EntriesOf(real.parent_path(), prefix)) {
     return (real.parent_path() / name).string();
   }
   return "";
