@@ -48,16 +48,22 @@ template <class T, int kCount> struct tl_words_of {
 };
 template <class T, int kCount> using tl_words = typename tl_words_of<T, kCount>::type;
 
+// Vectors have the elements of the array: LLVM 15 leaves arrays in scratch memory that are moved in
+// vectors of others.
 //@ tl_move
-typedef unsigned char tl_byte __attribute__((may_alias));
-typedef unsigned short tl_half_word __attribute__((may_alias));
-typedef unsigned tl_word __attribute__((may_alias));
-template <int kBytes> TL_FN void tl_move(void* dst, const void* src) {
-  if constexpr (kBytes == 1) *(tl_byte*)dst = *(const tl_byte*)src;
-  if constexpr (kBytes == 2) *(tl_half_word*)dst = *(const tl_half_word*)src;
-  if constexpr (kBytes == 4) *(tl_word*)dst = *(const tl_word*)src;
-  if constexpr (kBytes == 8) *(tl_words<unsigned, 2>*)dst = *(const tl_words<unsigned, 2>*)src;
-  if constexpr (kBytes == 16) *(tl_words<unsigned, 4>*)dst = *(const tl_words<unsigned, 4>*)src;
+template <int kBytes> struct tl_element_of { typedef unsigned long long type; };
+template <> struct tl_element_of<1> { typedef unsigned char type; };
+template <> struct tl_element_of<2> { typedef unsigned short type; };
+template <> struct tl_element_of<4> { typedef unsigned type; };
+template <int kBytes, class To, class From> TL_FN void tl_move(To* dst, const From* src) {
+  typedef typename tl_element_of<(sizeof(To) < sizeof(From) ? sizeof(To) : sizeof(From))>::type Plain;
+  typedef Plain Element __attribute__((may_alias));
+  if constexpr (kBytes == sizeof(Element)) {
+    *(Element*)dst = *(const Element*)src;
+  } else {
+    typedef tl_words<Plain, kBytes / sizeof(Element)> Words;
+    *(Words*)dst = *(const Words*)src;
+  }
 }
 
 // A value that the compiler takes for new: it stays in its register instead of being computed again.
