@@ -17,7 +17,8 @@ ROOMS = {
     "src/backends/reference": ["base/", "layout/", "ir/", "backends/backend.h", "backends/host_session.h"],
     "src/backends/c_family": ["base/", "layout/", "ir/", "backends/backend.h"],
     "src/backends/cuda": ["base/", "layout/", "ir/", "backends/backend.h", "backends/c_family/"],
-    "src/backends/hip": ["base/", "layout/", "ir/", "backends/backend.h", "backends/c_family/"],
+    "src/backends/hip": ["base/", "layout/", "ir/", "backends/backend.h", "backends/compile_job.h",
+                         "backends/c_family/"],
     "src/backends/cpu": ["base/", "layout/", "ir/", "backends/backend.h", "backends/host_session.h"],
     "src/backends/emulate": ["base/", "layout/", "ir/", "backends/backend.h", "backends/c_family/",
                              "backends/hip/dialect.h"],  # the mathematical functions that it runs

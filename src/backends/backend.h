@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "absl/container/inlined_vector.h"
+#include "backends/compile_job.h"
 #include "base/search_paths.h"
 #include "base/status.h"
 #include "base/target.h"
@@ -67,7 +68,7 @@ struct Built {
   std::string binary;    // cubin, code object, ELF object, program text
   std::string assembly;  // PTX or host assembly where it comes for free, else empty
   std::string log;       // the compiler's messages
-  std::string compiler;  // identity, as CompilerIdentity()
+  std::string compiler;  // identity, as CompilerIdentity() of the target
 };
 
 // What the compiler says about one entry, and what of it fits on the device at the same time.
@@ -171,14 +172,15 @@ class Backend {
   virtual std::string CodegenIdentity() const = 0;
   // Name, version and build-id of the compiler that Build would use, found without loading it;
   // NOT_FOUND when there is none. Part of the build key.
-  virtual StatusOr<std::string> CompilerIdentity() = 0;
+  virtual StatusOr<std::string> CompilerIdentity(const Target& target) = 0;
 
   virtual StatusOr<Generated> Generate(const Module& module, const Target& target,
                                        const GenerateOptions& options) = 0;
   virtual StatusOr<Built> Build(const Generated& generated, const Target& target) = 0;
-  // What the log of a build tells; a cached program's log is kept and tells the same.
-  virtual BuildFacts ReadLog(std::string_view log, const std::vector<Entry>& entries,
-                             const Target& target) const {
+  // What a binary and its build's log tell; a cached program's are kept and tell the same.
+  virtual BuildFacts ReadBuild(std::string_view binary, std::string_view log,
+                               const std::vector<Entry>& entries, const Target& target) const {
+    (void)binary;
     (void)log;
     (void)entries;
     (void)target;
@@ -205,7 +207,7 @@ class Backend {
 std::unique_ptr<Backend> MakeReferenceBackend(int threads);
 std::unique_ptr<Backend> MakeCpuBackend(const SearchPaths& paths, int threads);
 std::unique_ptr<Backend> MakeCudaBackend(const SearchPaths& paths);
-std::unique_ptr<Backend> MakeHipBackend(const SearchPaths& paths);
+std::unique_ptr<Backend> MakeHipBackend(const SearchPaths& paths, CompileElsewhere elsewhere);
 // Development only: without its module, and unless `wish` (TL_EMULATE) asks for them, no devices.
 std::unique_ptr<Backend> MakeEmulateBackend(const SearchPaths& paths, std::string wish);
 

@@ -221,7 +221,8 @@ StatusOr<std::shared_ptr<Program>> Context::FindOrBuild(const std::shared_ptr<co
       memory_hits_.fetch_add(1, std::memory_order_relaxed);
       return program;
     }
-    if (StatusOr<std::string> compiler = destination.backend->CompilerIdentity(); compiler.ok()) {
+    if (StatusOr<std::string> compiler = destination.backend->CompilerIdentity(destination.target);
+        compiler.ok()) {
       key.compiler_identity = *std::move(compiler);
     }
     StatusOr<std::shared_ptr<Program>> program = FindOrCompile(module, destination, key, request);

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "cache/open_cache.h"
+#include "service/compile_worker.h"
 #include "service/environment.h"
 
 namespace tl {
@@ -24,7 +25,10 @@ StatusOr<std::shared_ptr<Context>> Context::Create(ContextOptions options) {
 // The order of the backends is the order of the devices: the best first.
 void Context::OpenBackends(const Environment& environment) {
   backends_.push_back(MakeCudaBackend(environment.paths));
-  backends_.push_back(MakeHipBackend(environment.paths));
+  backends_.push_back(
+      MakeHipBackend(environment.paths, [dir = library_dir_](const CompileJob& job) {
+        return CompileInWorker(job, {.library_dir = dir});
+      }));
   backends_.push_back(MakeCpuBackend(environment.paths, options_.cpu_threads));
   backends_.push_back(MakeReferenceBackend(options_.cpu_threads));
   backends_.push_back(MakeEmulateBackend(environment.paths, environment.emulate));

@@ -3,7 +3,9 @@
 #include <dlfcn.h>
 
 #include <cstdlib>
+#include <initializer_list>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_split.h"
@@ -35,11 +37,18 @@ std::string OwnDirectory() {
 Environment ReadEnvironment() {
   Environment env;
   const bool hide = !Get("TL_HIDE_CUDA").empty();
-  for (const char* name : {"TL_CUDA_PATH", "CUDA_PATH", "CUDA_HOME"}) {
-    const bool own = std::string_view(name).starts_with("TL_");
-    if (std::string root = Get(name); !root.empty() && (own || !hide))
-      env.paths.cuda_roots.push_back(root);
-  }
+  const auto roots = [&](std::initializer_list<const char*> names) {
+    std::vector<std::string> found;
+    for (std::string_view name : names) {
+      const bool own = name.starts_with("TL_");
+      if (std::string root = Get(name.data()); !root.empty() && (own || !hide))
+        found.push_back(std::move(root));
+    }
+    return found;
+  };
+  env.paths.cuda_roots = roots({"TL_CUDA_PATH", "CUDA_PATH", "CUDA_HOME"});
+  env.paths.rocm_roots = roots({"TL_ROCM_PATH", "ROCM_PATH", "HIP_PATH"});
+  env.paths.hip_compiler = Get("TL_HIP_COMPILER");
   env.paths.wheel_roots = GetList("TL_WHEEL_PATH");
   if (hide) {
     env.paths.system_roots.clear();

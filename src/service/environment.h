@@ -16,8 +16,9 @@ struct Environment {
   std::string emulate;  // TL_EMULATE: which devices to emulate, docs/emulator.md
 };
 
-// Reads TL_CACHE_DIR, XDG_CACHE_HOME, HOME, TL_CUDA_PATH, CUDA_PATH, CUDA_HOME, TL_WHEEL_PATH,
-// PATH, LD_LIBRARY_PATH, TL_EMULATE. Called once per context, before anything else.
+// Reads TL_CACHE_DIR, XDG_CACHE_HOME, HOME, TL_CUDA_PATH, CUDA_PATH, CUDA_HOME, TL_ROCM_PATH,
+// ROCM_PATH, HIP_PATH, TL_HIP_COMPILER, TL_WHEEL_PATH, PATH, LD_LIBRARY_PATH, TL_HIDE_CUDA,
+// TL_EMULATE. Called once per context, before anything else.
 Environment ReadEnvironment();
 
 }  // namespace tl

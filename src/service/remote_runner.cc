@@ -42,7 +42,14 @@ TrialArguments ReadTrialArguments(const Json& json) {
 Status RemoteRunner::Open() {
   if (worker_) return absl::OkStatus();
   loaded_.clear();
-  TL_ASSIGN_OR_RETURN(worker_, WorkerProcess::Start(options_.program, options_.library_dir));
+  StatusOr<std::unique_ptr<WorkerProcess>> started =
+      WorkerProcess::Start(options_.program, options_.library_dir);
+  if (absl::IsNotFound(started.status())) {
+    return MakeError(absl::StatusCode::kNotFound,
+                     absl::StrCat(started.status().message(), ", or tune in this process"),
+                     DetailOf(started.status()));
+  }
+  TL_ASSIGN_OR_RETURN(worker_, std::move(started));
   ++workers_started_;
   const Message request{{{"op", "open"},
                          {"device", options_.device},

@@ -18,7 +18,9 @@ nlohmann::json ParamsJson(const Module& module, bool tuned) {
 }
 
 BuildFacts FactsOf(const Program& program) {
-  return program.backend()->ReadLog(program.artifact().log, program.entries(), program.target());
+  const Artifact& artifact = program.artifact();
+  return program.backend()->ReadBuild(artifact.binary, artifact.log, program.entries(),
+                                      program.target());
 }
 
 nlohmann::json EntriesJson(const std::vector<Entry>& entries, const BuildFacts& facts) {

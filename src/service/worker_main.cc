@@ -6,10 +6,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <map>
 #include <thread>
 
 #include "absl/strings/str_cat.h"
+#include "backends/hip/hiprtc.h"
 #include "service/context.h"
 #include "service/remote_runner.h"
 #include "service/runner.h"
@@ -25,6 +27,7 @@ class Server {
   // Throws Json::exception for a request that is none.
   Message Handle(const Message& request) {
     const std::string op = request.head.at("op").get<std::string>();
+    if (op == "compile") return Compile(request);
     if (op == "open") return Answer(Open(request.head));
     if (!runner_) return Answer(absl::FailedPreconditionError("no device is open"));
     if (op == "load") return Answer(Measured{Load(request), 0});
@@ -45,6 +48,19 @@ class Server {
   static Message Answer(const Measured& measured) {
     if (measured.fault.ok()) return {{{"ns", measured.ns}}, {}};
     return {{{"fault", StatusJson(measured.fault)}}, {}};
+  }
+
+  // Needs neither device nor context.
+  static Message Compile(const Message& request) {
+    if (request.blobs.size() != 1)
+      return Answer(absl::InvalidArgumentError("a source is one blob"));
+    // What the compiler leaves behind lies where the parent removes it.
+    setenv("TMPDIR", request.head.at("temporary").get<std::string>().c_str(), 1);
+    StatusOr<CompiledJob> compiled =
+        CompileByHiprtc({request.head.at("library").get<std::string>(), request.blobs[0],
+                         request.head.at("options").get<std::vector<std::string>>()});
+    if (!compiled.ok()) return Answer(compiled.status());
+    return {{}, {std::move(compiled->binary), std::move(compiled->log)}};
   }
 
   Status Open(const Json& head) {
@@ -95,7 +111,8 @@ class Server {
   std::optional<Runner> runner_;  // of the context's device: goes first
 };
 
-// A worker outlives nobody, and leaves no core file of a candidate behind.
+// A worker outlives nobody (not the thread that started it, which waits for it), and leaves no core
+// file of a candidate behind.
 void SettleIn() {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   const rlimit none{0, 0};

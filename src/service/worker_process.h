@@ -26,13 +26,17 @@ class WorkerProcess {
   WorkerProcess(const WorkerProcess&) = delete;
   WorkerProcess& operator=(const WorkerProcess&) = delete;
 
-  // Its answer. After any failure the process is of no more use: ABORTED says how it ended,
-  // DEADLINE_EXCEEDED that it did not answer within `limit`, CANCELLED that the caller gave up.
+  // Its answer. After any failure the process is of no more use: ABORTED says how it ended, with
+  // the signal or else the exit code as native code, DEADLINE_EXCEEDED that it did not answer
+  // within `limit`, CANCELLED that the caller gave up.
   StatusOr<Message> Call(const Message& request, absl::Duration limit,
                          absl::FunctionRef<bool()> cancelled);
 
+  // What it has printed so far: the beginning of it, where that is much.
+  std::string Printed() const;
+
  private:
-  WorkerProcess(pid_t pid, int fd);
+  WorkerProcess(pid_t pid, int fd, int printed);
   StatusOr<Message> Answer(absl::Duration limit, absl::FunctionRef<bool()> cancelled);
   Status HowItEnded();
   void Kill();
@@ -44,6 +48,7 @@ class WorkerProcess {
   // program waited for it; -1: the system has none.
   const int pidfd_;
   const int fd_;
+  const int printed_;   // a file in memory; -1: the system has none
   bool ended_ = false;  // and was waited for
 };
 

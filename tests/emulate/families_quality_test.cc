@@ -98,7 +98,7 @@ TEST(FamiliesQuality, AttentionConvertsNothing) {
 
 TEST(FamiliesQuality, NoSpills) {
   const std::unique_ptr<Backend> backend = MakeCudaBackend(testing::TestPaths());
-  const StatusOr<std::string> identity = backend->CompilerIdentity();
+  const StatusOr<std::string> identity = backend->CompilerIdentity({});
   if (!identity.ok()) GTEST_SKIP() << "SKIP, no NVRTC: " << identity.status().message();
   const Target target = *FindCudaTarget("sm_80");
   for (const Family& f : Families()) {
@@ -107,7 +107,8 @@ TEST(FamiliesQuality, NoSpills) {
     ASSERT_TRUE(lowered.ok()) << lowered.status();
     const auto built = backend->Build(lowered->generated, target);
     ASSERT_TRUE(built.ok()) << built.status() << DetailOf(built.status()).log;
-    const BuildFacts facts = backend->ReadLog(built->log, lowered->generated.entries, target);
+    const BuildFacts facts =
+        backend->ReadBuild(built->binary, built->log, lowered->generated.entries, target);
     ASSERT_EQ(facts.entries.size(), lowered->generated.entries.size()) << built->log;
     for (const auto& entry : facts.entries) {
       EXPECT_LE(entry.spill_store_bytes, f.spilled);

@@ -138,7 +138,7 @@ class GemmQualityNvrtc : public ::testing::Test {
  protected:
   void SetUp() override {
     backend_ = MakeCudaBackend(testing::TestPaths());
-    const StatusOr<std::string> identity = backend_->CompilerIdentity();
+    const StatusOr<std::string> identity = backend_->CompilerIdentity({});
     if (!identity.ok()) GTEST_SKIP() << "SKIP, no NVRTC: " << identity.status().message();
   }
   std::unique_ptr<Backend> backend_;
@@ -152,7 +152,8 @@ TEST_F(GemmQualityNvrtc, NoSpills) {
     ASSERT_TRUE(lowered.ok()) << lowered.status();
     const auto built = backend_->Build(lowered->generated, target_);
     ASSERT_TRUE(built.ok()) << built.status() << DetailOf(built.status()).log;
-    const BuildFacts facts = backend_->ReadLog(built->log, lowered->generated.entries, target_);
+    const BuildFacts facts =
+        backend_->ReadBuild(built->binary, built->log, lowered->generated.entries, target_);
     ASSERT_EQ(facts.entries.size(), 1u) << built->log;
     EXPECT_EQ(facts.entries[0].spill_store_bytes, 0);
     EXPECT_EQ(facts.entries[0].stack_bytes, 0);

@@ -135,7 +135,7 @@ TEST(WarpgroupQuality, NoBankConflicts) {
 
 TEST(WarpgroupQuality, Assembled) {
   const std::unique_ptr<Backend> backend = MakeCudaBackend(testing::TestPaths());
-  const StatusOr<std::string> identity = backend->CompilerIdentity();
+  const StatusOr<std::string> identity = backend->CompilerIdentity({});
   if (!identity.ok()) GTEST_SKIP() << "SKIP, no NVRTC: " << identity.status().message();
   const Target target = *FindCudaTarget("sm_90a");
   for (const Shipped& s : All()) {
@@ -145,7 +145,8 @@ TEST(WarpgroupQuality, Assembled) {
     const auto built = backend->Build(lowered->generated, target);
     ASSERT_TRUE(built.ok()) << built.status() << DetailOf(built.status()).log;
     EXPECT_FALSE(absl::StrContains(built->log, "C75")) << built->log;  // serialised
-    const BuildFacts facts = backend->ReadLog(built->log, lowered->generated.entries, target);
+    const BuildFacts facts =
+        backend->ReadBuild(built->binary, built->log, lowered->generated.entries, target);
     ASSERT_EQ(facts.entries.size(), lowered->generated.entries.size()) << built->log;
     for (const auto& entry : facts.entries) {
       EXPECT_EQ(entry.spill_store_bytes, 0);

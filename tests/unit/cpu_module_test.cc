@@ -199,7 +199,7 @@ TEST(CpuBackend, CachedObjectsLoadWithoutTheModule) {
 }
 
 TEST(CpuBackend, IdentityAndMissingModule) {
-  const auto identity = testing::Cpu().CompilerIdentity();
+  const auto identity = testing::Cpu().CompilerIdentity({});
   ASSERT_TRUE(identity.ok()) << identity.status();
   EXPECT_THAT(*identity, HasSubstr("LLVM 19."));
   const auto compiled = testing::Compile(Program());

@@ -101,8 +101,9 @@ TEST_F(FindNvrtcTest, NothingThatIsNoLibrary) {
 
 TEST_F(FindNvrtcTest, MissingNamesEveryPlace) {
   const auto backend = MakeCudaBackend(paths_);
-  for (const Status& s : {backend->CompilerIdentity().status(),
-                          backend->Build({}, *backend->FindTarget("sm_80")).status()}) {
+  const Target target = *FindCudaTarget("sm_80");
+  for (const Status& s :
+       {backend->CompilerIdentity(target).status(), backend->Build({}, target).status()}) {
     EXPECT_EQ(s.code(), absl::StatusCode::kNotFound);
     EXPECT_EQ(DetailOf(s).reason, Reason::kMissingLibrary);
     EXPECT_EQ(DetailOf(s).domain, Domain::kNvrtc);
@@ -130,12 +131,12 @@ TEST_F(FindNvrtcTest, IdentityWithoutLoading) {
   // Major and minor stand in the name of the neighbour …
   Write("toolkit/lib64/libnvrtc.so.13", FakeLibrary(id));
   Write("toolkit/lib64/libnvrtc-builtins.so.13.0", FakeLibrary(id));
-  EXPECT_EQ(*MakeCudaBackend(paths_)->CompilerIdentity(), "nvrtc 13.0 build-id 0102abcd");
+  EXPECT_EQ(*MakeCudaBackend(paths_)->CompilerIdentity({}), "nvrtc 13.0 build-id 0102abcd");
   // … or of the file itself behind a link.
   Write("site/nvidia/cuda_nvrtc/lib/libnvrtc.so.12.4.127", FakeLibrary(id));
   fs::create_symlink("libnvrtc.so.12.4.127", root_ / "site/nvidia/cuda_nvrtc/lib/libnvrtc.so.12");
   paths_.cuda_roots.clear();
-  EXPECT_EQ(*MakeCudaBackend(paths_)->CompilerIdentity(), "nvrtc 12.4.127 build-id 0102abcd");
+  EXPECT_EQ(*MakeCudaBackend(paths_)->CompilerIdentity({}), "nvrtc 12.4.127 build-id 0102abcd");
 }
 
 TEST(BuildId, DamagedFiles) {
@@ -188,7 +189,7 @@ class NvrtcTest : public ::testing::Test {
  protected:
   void SetUp() override {
     backend_ = MakeCudaBackend(testing::TestPaths());
-    const StatusOr<std::string> identity = backend_->CompilerIdentity();
+    const StatusOr<std::string> identity = backend_->CompilerIdentity({});
     if (!identity.ok()) GTEST_SKIP() << "SKIP, no NVRTC: " << identity.status().message();
   }
   StatusOr<Built> Build(std::string_view text, const testing::Values& values,
@@ -233,7 +234,7 @@ TEST_F(NvrtcTest, EveryArchitectureCompiles) {
       EXPECT_EQ(built->log.find("warning"), std::string::npos) << built->log;
       EXPECT_GT(info.entries[0].registers, 0);
       EXPECT_EQ(info.entries[0].spill_store_bytes, 0) << name;
-      EXPECT_EQ(built->compiler, *backend_->CompilerIdentity());
+      EXPECT_EQ(built->compiler, *backend_->CompilerIdentity({}));
     }
   }
 }

@@ -21,7 +21,7 @@ class CudaDeviceTest : public ::testing::Test {
     ASSERT_TRUE(devices.ok()) << devices.status();
     if (devices->empty()) GTEST_SKIP() << "SKIP, no CUDA device";
     device_ = devices->front();
-    const auto compiler = backend_->CompilerIdentity();
+    const auto compiler = backend_->CompilerIdentity(device_.target);
     if (!compiler.ok()) GTEST_SKIP() << "SKIP, no NVRTC: " << compiler.status().message();
     auto session = backend_->OpenSession(device_.ordinal);
     ASSERT_TRUE(session.ok()) << session.status();

@@ -231,7 +231,7 @@ class NearTargetNvrtcTest : public NearTargetTest {
  protected:
   void SetUp() override {
     backend_ = MakeCudaBackend(testing::TestPaths());
-    const StatusOr<std::string> identity = backend_->CompilerIdentity();
+    const StatusOr<std::string> identity = backend_->CompilerIdentity({});
     if (!identity.ok()) GTEST_SKIP() << "SKIP, no NVRTC: " << identity.status().message();
   }
   void ExpectCompiles(const Generated& g, const Target& target) {

@@ -72,11 +72,11 @@ constexpr char kLog[] =
     "    0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads\n"
     "ptxas info    : Used 20 registers, used 1 barriers, 440 bytes cmem[0]\n";
 
-TEST(ReadLog, EntriesInTheProgramsOrder) {
+TEST(ReadBuild, EntriesInTheProgramsOrder) {
   const std::unique_ptr<Backend> backend = MakeCudaBackend({});
   const Target target = *FindCudaTarget("sm_80");
   const std::vector<Entry> entries = {{"tl_kernel_0", 128, 1, 0}, {"tl_kernel_1", 256, 1, 0}};
-  const BuildFacts facts = backend->ReadLog(kLog, entries, target);
+  const BuildFacts facts = backend->ReadBuild("", kLog, entries, target);
   ASSERT_EQ(facts.entries.size(), 2u);
   EXPECT_EQ(facts.entries[0].registers, 20);
   EXPECT_EQ(facts.entries[0].stack_bytes, 0);
@@ -87,11 +87,11 @@ TEST(ReadLog, EntriesInTheProgramsOrder) {
   EXPECT_EQ(facts.entries[1].blocks_per_unit, 4);
   EXPECT_THAT(facts.notes, Contains(HasSubstr("tl_kernel_1 spills registers")));
   // Half an answer is none: nobody could tell which half.
-  EXPECT_THAT(backend->ReadLog(kLog, {{"tl_kernel_2"}}, target).entries, IsEmpty());
-  EXPECT_THAT(backend->ReadLog("", entries, target).entries, IsEmpty());
+  EXPECT_THAT(backend->ReadBuild("", kLog, {{"tl_kernel_2"}}, target).entries, IsEmpty());
+  EXPECT_THAT(backend->ReadBuild("", "", entries, target).entries, IsEmpty());
 }
 
-TEST(ReadLog, SerialisedMatrixInstructionsAreTheGeneratorsFault) {
+TEST(ReadBuild, SerialisedMatrixInstructionsAreTheGeneratorsFault) {
   const PtxasInfo info = ParsePtxasInfo(
       "ptxas info    : (C7517) Potential Performance Loss: wait is injected\n"
       "ptxas info    : (C7602) Not enough registers\n"

@@ -10,14 +10,18 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "backends/hip/clang.h"
+#include "backends/hip/code_object.h"
 #include "backends/hip/targets.h"
 #include "service/context.h"
 
 namespace tl {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::Each;
+using ::testing::ElementsAre;
 using ::testing::Field;
+using ::testing::Gt;
 using ::testing::HasSubstr;
 using ::testing::SizeIs;
 using ::testing::StartsWith;
@@ -35,6 +39,7 @@ class HipCompileTest : public ::testing::Test {
     SearchPaths paths;
     paths.program_dirs = absl::StrSplit(PathVariable(), ':');
     if (!FindClang(paths).ok()) GTEST_SKIP() << "no clang for AMD GPUs";
+    setenv("TL_HIP_COMPILER", "clang", 1);  // hiprtc_test.cc is for the other one
     ContextOptions options;
     options.cache_mode = CacheMode::kMemory;
     context_ = *Context::Create(options);
@@ -58,8 +63,9 @@ class HipCompileTest : public ::testing::Test {
     const Artifact& artifact = (*kernel)->program().artifact();
     EXPECT_THAT(artifact.binary, StartsWith("\x7f"
                                             "ELF"));
-    const auto facts = ReadHipRemarks(artifact.log, (*kernel)->program().entries());
+    const auto facts = ReadCodeObject(artifact.binary, (*kernel)->program().entries());
     ASSERT_THAT(facts, SizeIs((*kernel)->program().entries().size()));
+    EXPECT_THAT(facts, Each(Field(&EntryResources::registers, Gt(0))));
     EXPECT_THAT(facts, Each(Field(&EntryResources::stack_bytes, 0)));
     EXPECT_THAT(facts, Each(Field(&EntryResources::spill_store_bytes, 0)));
   }
@@ -88,6 +94,43 @@ TEST_F(HipCompileTest, OtherFamiliesCompileForAllTargets) {
 TEST_F(HipCompileTest, EveryFunctionCompiles) {
   for (const char* op : {"exp", "log", "sqrt", "rsqrt", "tanh", "abs"}) {
     ExpectRegistersSuffice("elementwise", "gfx90a", {{"op", op}, {"t", "f32"}});
+  }
+}
+
+TEST_F(HipCompileTest, WhatSpillsIsTold) {
+  const auto kernel = Compile("gemm", "gfx1100");
+  ASSERT_TRUE(kernel.ok()) << kernel.status();
+  const Program& program = (*kernel)->program();
+  const BuildFacts facts = program.backend()->ReadBuild(program.artifact().binary, "",
+                                                        program.entries(), program.target());
+  EXPECT_THAT(facts.notes, ElementsAre(HasSubstr("bytes of each thread in scratch memory")));
+}
+
+TEST_F(HipCompileTest, AssemblyIsTheBinarys) {
+  const auto kernel = Compile("gemm", "gfx90a");
+  ASSERT_TRUE(kernel.ok()) << kernel.status();
+  const Program& program = (*kernel)->program();
+  const auto text =
+      program.backend()->Disassemble({}, program.artifact().binary, program.target(), "asm");
+  ASSERT_TRUE(text.ok()) << text.status();
+  EXPECT_THAT(*text, AllOf(StartsWith("\nkernel.co:"), HasSubstr("v_mfma_f32_32x32x8bf16_1k")));
+  EXPECT_FALSE(program.backend()->Disassemble({}, "no code object", program.target(), "asm").ok());
+}
+
+// Packs bring whatever they bring: an answer or none, never a crash.
+TEST_F(HipCompileTest, DamagedCodeObjects) {
+  const auto kernel = Compile("vector_add", "gfx90a");
+  ASSERT_TRUE(kernel.ok()) << kernel.status();
+  const std::string good = (*kernel)->program().artifact().binary;
+  const std::vector<Entry>& entries = (*kernel)->program().entries();
+  ASSERT_THAT(ReadCodeObject(good, entries), SizeIs(1));
+  for (size_t n = 0; n < good.size(); ++n) {
+    (void)ReadCodeObject(std::string_view(good).substr(0, n), entries);
+    for (const char value : {'\0', '\x7f', '\xff'}) {
+      std::string bad = good;
+      bad[n] = value;
+      EXPECT_LE(ReadCodeObject(bad, entries).size(), 1) << n;
+    }
   }
 }
 

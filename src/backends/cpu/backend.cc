@@ -52,7 +52,7 @@ class CpuBackend : public Backend {
   }
 
   std::string CodegenIdentity() const override { return absl::StrCat("cpu ", CpuCodegenHash()); }
-  StatusOr<std::string> CompilerIdentity() override { return compiler_->Identity(); }
+  StatusOr<std::string> CompilerIdentity(const Target&) override { return compiler_->Identity(); }
 
   StatusOr<Generated> Generate(const Module& module, const Target& target,
                                const GenerateOptions&) override {
@@ -79,7 +79,7 @@ class CpuBackend : public Backend {
     Built built;
     built.binary = std::move(compiled.object);
     built.log = std::move(compiled.log);
-    TL_ASSIGN_OR_RETURN(built.compiler, CompilerIdentity());
+    TL_ASSIGN_OR_RETURN(built.compiler, CompilerIdentity(target));
     return built;
   }
 

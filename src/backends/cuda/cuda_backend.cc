@@ -25,7 +25,7 @@ std::vector<std::string> CudaBackend::TargetNames() const { return CudaTargetNam
 
 std::string CudaBackend::CodegenIdentity() const { return std::string(CudaCodegenHash()); }
 
-StatusOr<std::string> CudaBackend::CompilerIdentity() {
+StatusOr<std::string> CudaBackend::CompilerIdentity(const Target&) {
   absl::MutexLock lock(&compiler_mutex_);
   if (nvrtc_ != nullptr) return nvrtc_->identity();
   if (!compiler_identity_.empty()) return compiler_identity_;
@@ -62,8 +62,8 @@ StatusOr<Built> CudaBackend::Build(const Generated& generated, const Target& tar
                .compiler = nvrtc->identity()};
 }
 
-BuildFacts CudaBackend::ReadLog(std::string_view log, const std::vector<Entry>& entries,
-                                const Target& target) const {
+BuildFacts CudaBackend::ReadBuild(std::string_view, std::string_view log,
+                                  const std::vector<Entry>& entries, const Target& target) const {
   const PtxasInfo info = ParsePtxasInfo(log);
   BuildFacts facts{.entries = {}, .notes = PtxasNotes(info)};
   for (const Entry& entry : entries) {

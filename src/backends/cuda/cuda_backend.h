@@ -23,12 +23,12 @@ class CudaBackend : public Backend {
   std::vector<std::string> TargetNames() const override;
   StatusOr<std::vector<DeviceInfo>> Devices() override;
   std::string CodegenIdentity() const override;
-  StatusOr<std::string> CompilerIdentity() override;
+  StatusOr<std::string> CompilerIdentity(const Target& target) override;
   StatusOr<Generated> Generate(const Module& module, const Target& target,
                                const GenerateOptions& options) override;
   StatusOr<Built> Build(const Generated& generated, const Target& target) override;
-  BuildFacts ReadLog(std::string_view log, const std::vector<Entry>& entries,
-                     const Target& target) const override;
+  BuildFacts ReadBuild(std::string_view binary, std::string_view log,
+                       const std::vector<Entry>& entries, const Target& target) const override;
   StatusOr<std::string> Disassemble(const Generated& generated, std::string_view binary,
                                     const Target& target, std::string_view form) override;
   StatusOr<std::unique_ptr<LoadedKernel>> Load(std::string_view binary,

@@ -1,13 +1,15 @@
-// HIP as a backend: C++ text through clang to code objects, for machines that have a GPU of the
-// kind. Launching them is not here yet.
+// HIP as a backend: C++ text through HIPRTC or clang to code objects, for machines that have a GPU
+// of the kind. Launching them is not here yet.
 #include "backends/backend.h"
 
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "backends/c_family/emit.h"
-#include "backends/hip/clang.h"
+#include "backends/hip/code_object.h"
+#include "backends/hip/compiler.h"
 #include "backends/hip/dialect.h"
+#include "backends/hip/objdump.h"
 #include "backends/hip/targets.h"
 
 namespace tl {
@@ -22,16 +24,17 @@ Status NotHere() {
 
 class HipBackend : public Backend {
  public:
-  explicit HipBackend(SearchPaths paths) : paths_(std::move(paths)) {}
+  HipBackend(SearchPaths paths, CompileElsewhere elsewhere)
+      : paths_(std::move(paths)), elsewhere_(std::move(elsewhere)) {}
 
   std::string_view name() const override { return "hip"; }
   StatusOr<Target> FindTarget(std::string_view name) const override { return FindHipTarget(name); }
   std::vector<std::string> TargetNames() const override { return HipTargetNames(); }
   StatusOr<std::vector<DeviceInfo>> Devices() override { return std::vector<DeviceInfo>(); }
   std::string CodegenIdentity() const override { return std::string(HipCodegenHash()); }
-  StatusOr<std::string> CompilerIdentity() override {
-    TL_ASSIGN_OR_RETURN(const std::string clang, FindClang(paths_));
-    return ClangIdentity(clang);
+  StatusOr<std::string> CompilerIdentity(const Target& target) override {
+    TL_ASSIGN_OR_RETURN(const HipCompiler compiler, ChooseHipCompiler(paths_, target));
+    return HipCompilerIdentity(compiler);
   }
 
   StatusOr<Generated> Generate(const Module& module, const Target& target,
@@ -39,16 +42,16 @@ class HipBackend : public Backend {
     return EmitC(module, target, HipDialect());
   }
   StatusOr<Built> Build(const Generated& generated, const Target& target) override {
-    TL_ASSIGN_OR_RETURN(const std::string clang, FindClang(paths_));
-    TL_ASSIGN_OR_RETURN(HipCode code, CompileHip(clang, paths_, generated.source, target));
+    TL_ASSIGN_OR_RETURN(const HipCompiler compiler, ChooseHipCompiler(paths_, target));
+    TL_ASSIGN_OR_RETURN(HipCode code, CompileHip(compiler, elsewhere_, generated.source, target));
     return Built{.binary = std::move(code.object),
                  .assembly = "",
                  .log = std::move(code.log),
-                 .compiler = ClangIdentity(clang)};
+                 .compiler = HipCompilerIdentity(compiler)};
   }
-  BuildFacts ReadLog(std::string_view log, const std::vector<Entry>& entries,
-                     const Target&) const override {
-    BuildFacts facts{.entries = ReadHipRemarks(log, entries), .notes = {}};
+  BuildFacts ReadBuild(std::string_view binary, std::string_view, const std::vector<Entry>& entries,
+                       const Target&) const override {
+    BuildFacts facts{.entries = ReadCodeObject(binary, entries), .notes = {}};
     for (size_t i = 0; i < facts.entries.size(); ++i) {
       if (facts.entries[i].stack_bytes == 0) continue;
       facts.notes.push_back(absl::StrCat(entries[i].symbol, " keeps ", facts.entries[i].stack_bytes,
@@ -56,15 +59,12 @@ class HipBackend : public Backend {
     }
     return facts;
   }
-  StatusOr<std::string> Disassemble(const Generated& generated, std::string_view,
-                                    const Target& target, std::string_view form) override {
-    if (form != "asm") {
-      return absl::InvalidArgumentError(
-          absl::StrCat("HIP programs are shown as asm, not as '", form, "'"));
-    }
-    TL_ASSIGN_OR_RETURN(const std::string clang, FindClang(paths_));
-    TL_ASSIGN_OR_RETURN(HipCode code, CompileHip(clang, paths_, generated.source, target));
-    return std::move(code.assembly);
+  // Of the binary, since a compiler's own text would be another one's wherever it gives none.
+  StatusOr<std::string> Disassemble(const Generated&, std::string_view binary, const Target& target,
+                                    std::string_view form) override {
+    if (form == "asm") return DisassembleCodeObject(paths_, binary, target);
+    return absl::InvalidArgumentError(
+        absl::StrCat("HIP programs are shown as asm, not as '", form, "'"));
   }
 
   StatusOr<std::unique_ptr<LoadedKernel>> Load(std::string_view, const std::vector<Entry>&,
@@ -75,12 +75,13 @@ class HipBackend : public Backend {
 
  private:
   const SearchPaths paths_;
+  const CompileElsewhere elsewhere_;
 };
 
 }  // namespace
 
-std::unique_ptr<Backend> MakeHipBackend(const SearchPaths& paths) {
-  return std::make_unique<HipBackend>(paths);
+std::unique_ptr<Backend> MakeHipBackend(const SearchPaths& paths, CompileElsewhere elsewhere) {
+  return std::make_unique<HipBackend>(paths, std::move(elsewhere));
 }
 
 }  // namespace tl

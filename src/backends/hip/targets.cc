@@ -13,9 +13,10 @@ namespace {
 struct Arch {
   std::string_view name;
   int warp_size;
+  RocmVersion first;  // by the release notes
 };
 
-constexpr Arch kArchs[] = {{"gfx90a", 64}, {"gfx942", 64}, {"gfx1100", 32}};
+constexpr Arch kArchs[] = {{"gfx90a", 64, {5, 0}}, {"gfx942", 64, {6, 0}}, {"gfx1100", 32, {5, 5}}};
 
 struct Gpu {
   std::string_view name;
@@ -114,6 +115,11 @@ std::vector<std::string> HipTargetNames() {
   for (const Arch& a : kArchs) names.emplace_back(a.name);
   for (const Gpu& g : kGpus) names.emplace_back(g.name);
   return names;
+}
+
+RocmVersion FirstRocmFor(const Target& target) {
+  const Arch* arch = ArchNamed(target.name);
+  return arch != nullptr ? arch->first : RocmVersion{};
 }
 
 }  // namespace tl

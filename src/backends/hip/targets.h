@@ -3,6 +3,7 @@
 #ifndef TILEJIT_BACKENDS_HIP_TARGETS_H_
 #define TILEJIT_BACKENDS_HIP_TARGETS_H_
 
+#include <compare>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,6 +17,13 @@ namespace tl {
 StatusOr<Target> FindHipTarget(std::string_view name);
 // Architectures, then GPUs.
 std::vector<std::string> HipTargetNames();
+
+struct RocmVersion {
+  int major = 0, minor = 0;
+  friend auto operator<=>(const RocmVersion&, const RocmVersion&) = default;
+};
+// The first version that is known to know the architecture.
+RocmVersion FirstRocmFor(const Target& target);
 
 }  // namespace tl
 

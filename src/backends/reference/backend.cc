@@ -90,7 +90,7 @@ class ReferenceBackend : public Backend {
   }
 
   std::string CodegenIdentity() const override { return kIdentity; }
-  StatusOr<std::string> CompilerIdentity() override { return std::string(kIdentity); }
+  StatusOr<std::string> CompilerIdentity(const Target&) override { return std::string(kIdentity); }
 
   StatusOr<Generated> Generate(const Module& module, const Target&,
                                const GenerateOptions&) override {

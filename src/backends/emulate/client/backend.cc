@@ -159,15 +159,15 @@ class EmulateBackend : public Backend {
   std::string CodegenIdentity() const override {
     return absl::StrCat("emulate ", CudaCodegenHash(), " ", HipCodegenHash());
   }
-  StatusOr<std::string> CompilerIdentity() override { return module_.Identity(); }
+  StatusOr<std::string> CompilerIdentity(const Target&) override { return module_.Identity(); }
 
   StatusOr<Generated> Generate(const Module& module, const Target& target,
                                const GenerateOptions&) override {
     return EmitC(module, target, DialectOf(target));
   }
   // The source is the binary: the host's compiler runs where it is loaded.
-  StatusOr<Built> Build(const Generated& generated, const Target&) override {
-    TL_ASSIGN_OR_RETURN(std::string compiler, CompilerIdentity());
+  StatusOr<Built> Build(const Generated& generated, const Target& target) override {
+    TL_ASSIGN_OR_RETURN(std::string compiler, CompilerIdentity(target));
     return Built{.binary = generated.source, .compiler = std::move(compiler)};
   }
   StatusOr<std::string> Disassemble(const Generated&, std::string_view, const Target&,
