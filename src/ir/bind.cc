@@ -486,6 +486,9 @@ Status Binder::BindTensor(const syntax::Operand& operand, Buffer b) {
     }
   }
   TL_RETURN_IF_ERROR(BindStrides(operand, b));
+  if (!operand.stands_for.text.empty()) {
+    TL_ASSIGN_OR_RETURN(b.stands_for, BindStandsFor(operand.stands_for, b));
+  }
   const bool workspace = b.role == BufferRole::kWorkspace;
   const BufferId id = module_.AddBuffer(std::move(b));
   std::vector<BufferId>& list = workspace ? module_.workspaces : module_.operands;
@@ -499,6 +502,20 @@ Status Binder::BindTensor(const syntax::Operand& operand, Buffer b) {
                                .span = operand.name.span,
                                .buffer = id,
                                .extents_as_written = operand.shape});
+}
+
+StatusOr<BufferId> Binder::BindStandsFor(const syntax::Name& name, const Buffer& b) {
+  const Binding* binding = Lookup(name.text);
+  const bool tensor = binding && binding->kind == Binding::Kind::kBuffer;
+  const Buffer* operand = tensor ? &module_.buffer(binding->buffer) : nullptr;
+  if (operand && operand->role == BufferRole::kIn && operand->dtype == b.dtype &&
+      operand->rank() == b.rank() && operand->packed.empty() && b.packed.empty()) {
+    return binding->buffer;
+  }
+  return SemanticError(
+      name.span,
+      absl::StrCat("workspace '", b.name, "' can stand for an 'in' tensor of ", Name(b.dtype),
+                   " with ", b.rank(), " dims, not prepacked; '", name.text, "' is none"));
 }
 
 Status Binder::BindStrides(const syntax::Operand& operand, Buffer& b) {

@@ -85,6 +85,8 @@ class Binder {
   Status BindDecl(const syntax::Decl& decl);
   Status BindOperand(const syntax::Operand& operand);
   Status BindTensor(const syntax::Operand& operand, Buffer buffer);
+  // The operand that workspace `buffer` is declared `for`.
+  StatusOr<BufferId> BindStandsFor(const syntax::Name& name, const Buffer& buffer);
   Status BindStrides(const syntax::Operand& operand, Buffer& buffer);
   Status BindInit(const syntax::Init& init);
   // The host computes it at every launch: dims, strides and int scalars only.

@@ -93,6 +93,9 @@ struct Buffer {
   // edges padded; empty otherwise. See TensorOffset in address.h.
   std::vector<int64_t> packed;
   bool is_const = false;  // no earlier kernel in the stream writes it
+  // Workspaces: the operand whose elements it holds too where it is not empty, at the same
+  // coordinates, so that boxes may come from here. Rows may be longer.
+  BufferId stands_for = kNoId;
 
   bool accumulator = false;             // alloc_acc: only gemm, fill and copy touch it
   ReduceOp reduce_op = ReduceOp::kSum;  // role kReducer
@@ -419,6 +422,9 @@ struct Wgmma {
   BufferId c;  // local
   ExprRef c_offset;
   bool add;  // false: what c held does not count
+  // The sum stays with the instructions: from a fence that names c to a wait that does, no thread
+  // touches it.
+  bool trailing = false;
 };
 // What four warps do around such instructions. A wait may stand at level Planned.
 struct WgmmaSync {

@@ -236,7 +236,7 @@ Status Parser::ParseOperands(Decl* decl) {
 }
 
 StatusOr<Operand> Parser::ParseOperand(Operand::Kind kind) {
-  Operand operand{kind, {}, {}, {}, false, {}, {}, {}, false, nullptr};
+  Operand operand{kind, {}, {}, {}, false, {}, {}, {}, false, {}, nullptr};
   TL_ASSIGN_OR_RETURN(operand.name, ExpectName("the name of an operand"));
   TL_RETURN_IF_ERROR(Expect(":", "and the type after", operand.name.text));
   if (At("tensor")) {
@@ -245,6 +245,9 @@ StatusOr<Operand> Parser::ParseOperand(Operand::Kind kind) {
     TL_ASSIGN_OR_RETURN(Name dtype, ExpectName("a type"));
     operand.dtype = std::move(dtype.text);
     operand.dtype_span = dtype.span;
+  }
+  if (kind == Operand::Kind::kWorkspace && Accept("for")) {
+    TL_ASSIGN_OR_RETURN(operand.stands_for, ExpectName("the operand it stands for"));
   }
   if (Accept("if")) {
     TL_ASSIGN_OR_RETURN(operand.condition, Expression());

@@ -260,6 +260,7 @@ void Printer::PrintOperand(const Operand& operand) {
     Brackets(operand.packed);
   }
   if (operand.is_const) Put(" const");
+  if (!operand.stands_for.text.empty()) Put(" for ", operand.stands_for.text);
   if (operand.condition == nullptr) return;
   Put(" if ");
   PrintExpr(operand.condition);

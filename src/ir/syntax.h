@@ -100,6 +100,7 @@ struct Operand {
   std::vector<ExprRef> strides;  // empty: contiguous
   std::vector<ExprRef> packed;   // empty or two
   bool is_const = false;
+  Name stands_for;    // `for X`; may be empty
   ExprRef condition;  // `if e`; may be null
 };
 

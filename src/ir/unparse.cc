@@ -156,6 +156,7 @@ class Unparser {
     operand.is_tensor = true;
     operand.shape = Texts(b.shape);
     operand.is_const = b.is_const;
+    if (b.stands_for != kNoId) operand.stands_for = {BufferName(b.stands_for), {}};
     for (int64_t extent : b.packed) operand.packed.push_back(IntText(extent));
     if (!Contiguous(b)) {
       for (const ExprRef& stride : b.strides) {

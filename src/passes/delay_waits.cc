@@ -39,13 +39,16 @@ class Delayer : public StmtMapper {
     }
   }
 
-  // A wait that ends a branch stands behind the branches, if the sum is known there: where none is
-  // needed it costs nothing.
+  // A wait that ends a branch stands behind the branches, if the sum is known there and was the
+  // thread's throughout: where none is needed it costs nothing.
   static void Append(const StmtRef& s, Block& out) {
     const If* branch = As<If>(s);
     if (!branch || branch->then_body.empty()) return out.push_back(s);
     const WgmmaSync* wait = SyncOf(branch->then_body.back(), WgmmaSync::Op::kWait);
-    if (!wait || wait->pending > 0 || MadeIn(branch->then_body, wait->c)) return out.push_back(s);
+    if (!wait || wait->pending > 0 || MadeIn(branch->then_body, wait->c) ||
+        Trails(branch->then_body, wait->c)) {
+      return out.push_back(s);
+    }
     If shorter = *branch;
     const StmtRef moved = shorter.then_body.back();
     shorter.then_body.pop_back();
@@ -58,6 +61,15 @@ class Delayer : public StmtMapper {
       const Alloc* alloc = As<Alloc>(s);
       return alloc && alloc->buffer == c;
     });
+  }
+
+  static bool Trails(const Block& block, BufferId c) {
+    bool found = false;
+    VisitStmts(block, [&](const StmtRef& s) {
+      const Wgmma* w = As<Wgmma>(s);
+      found = found || (w && w->trailing && w->c == c);
+    });
+    return found;
   }
 
   // The wait at `at`, down as far as it may go.

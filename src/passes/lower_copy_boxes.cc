@@ -1,7 +1,9 @@
 // Copies that one thread starts for all: boxes of a tensor, into tiles whose rows lie in panels.
 #include <algorithm>
+#include <string>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "ir/address.h"
 #include "passes/lowering.h"
@@ -33,6 +35,18 @@ bool IsAlwaysUsable(const Lowering& l, const Buffer& tensor) {
          std::all_of(tensor.strides.begin(), tensor.strides.end() - 1, [&](const ExprRef& stride) {
            return l.DivisorOf(stride) * size % kAlignment == 0;
          });
+}
+
+// Where no map does, what then? Empty: one always does.
+std::string Otherwise(Lowering& l, const Copy& copy, bool always) {
+  if (always) return "";
+  const Module& m = l.module();
+  const bool stand_in = absl::c_any_of(m.workspaces, [&](BufferId workspace) {
+    return m.buffer(workspace).stands_for == copy.src.buffer;
+  });
+  return absl::StrCat(copy.rows ? "; otherwise where rows are left out" : "",
+                      "; element by element where it does not start at a multiple of 16 bytes",
+                      stand_in ? "" : ", or its strides are no multiples of that");
 }
 
 struct Boxes {
@@ -72,11 +86,7 @@ void CopyBoxes(Lowering& l, const Copy& copy, absl::FunctionRef<void()> otherwis
   const Boxes boxes = BoxesOf(l, copy);
   const bool always = !copy.rows && IsAlwaysUsable(l, l.buffer(copy.src.buffer));
   NoteCopy(l, copy.src, true,
-           absl::StrCat("boxes of ", boxes.rows, " x ", boxes.cols,
-                        copy.rows ? "; otherwise where rows are left out" : "",
-                        always ? ""
-                               : "; element by element where it does not start at a multiple of "
-                                 "16 bytes, or its strides are no multiples of that"));
+           absl::StrCat("boxes of ", boxes.rows, " x ", boxes.cols, Otherwise(l, copy, always)));
   const auto first = [&](absl::FunctionRef<void()> body) {
     Block block = l.Capture(body);
     l.Emit(OnFirstThread{Team::kBlock, std::move(block)});

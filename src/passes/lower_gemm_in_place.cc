@@ -120,6 +120,7 @@ void GemmInPlace(Lowering& l, const Gemm& g) {
         // Of 8 columns a thread holds 2 in each of 2 rows.
         w.c_offset = MakeInt((block * cols + col) / 2);
         w.add = !g.clear || step > 0;
+        w.trailing = g.trailing;
         l.Emit(std::move(w));
       }
     }

@@ -17,17 +17,27 @@ namespace {
 constexpr int64_t kBoxAlignment = 16;   // bytes
 constexpr int64_t kRowAlignment = 128;  // bytes; at 16 or 32 boxes arrive a third slower
 constexpr int kThreads = 256;
-constexpr int64_t kTileElements = 4096;
+constexpr int64_t kTileElements = 2048;  // one vector a thread
 constexpr int64_t kTileColumns = 512;
 
 using Buffers = absl::flat_hash_set<BufferId>;
 
-// Does some row start where no box can?
-bool HasOddRows(const Buffer& tensor) {
+// The bytes behind the last place in a row where a box can start.
+ExprRef OddBytes(const Buffer& tensor) {
+  const ExprRef size = MakeInt(static_cast<int64_t>(SizeOf(tensor.dtype)));
+  return MakeBinary(BinaryOp::kMod,
+                    MakeBinary(BinaryOp::kMul, tensor.strides[tensor.rank() - 2], size),
+                    MakeInt(kBoxAlignment));
+}
+
+// Is there, or may there be, a row that starts where no box can? That may be is of use for
+// contiguous tensors alone: dynamic strides have no name.
+bool MayHaveOddRows(const Buffer& tensor) {
   if (tensor.role != BufferRole::kIn || !tensor.packed.empty()) return false;
   if (tensor.rank() < 2 || !IsInt(tensor.strides.back(), 1)) return false;
-  const int64_t* row = IntValue(tensor.strides[tensor.rank() - 2]);
-  return row && *row * static_cast<int64_t>(SizeOf(tensor.dtype)) % kBoxAlignment != 0;
+  const ExprRef odd = OddBytes(tensor);
+  if (const int64_t* bytes = IntValue(odd)) return *bytes != 0;
+  return Equal(tensor.strides[tensor.rank() - 2], tensor.shape.back());
 }
 
 Buffers FactorsOfProducts(const Block& body) {
@@ -44,7 +54,7 @@ bool WouldBeBox(const Module& m, const Copy& copy, const Buffers& factors) {
   const Buffer &tensor = m.buffer(copy.src.buffer), &tile = m.buffer(copy.dst.buffer);
   const Region& r = copy.src;
   return tile.scope == Scope::kShared && factors.contains(copy.dst.buffer) &&
-         tensor.scope == Scope::kGlobal && tensor.dtype == tile.dtype && HasOddRows(tensor) &&
+         tensor.scope == Scope::kGlobal && tensor.dtype == tile.dtype && MayHaveOddRows(tensor) &&
          !copy.rows && !copy.transpose && r.rank() == 2 && r.dims[1] == tensor.rank() - 1 &&
          absl::c_none_of(r.offset, HasLoad);
 }
@@ -76,6 +86,8 @@ class Redirect : public StmtMapper {
     if (!copy || !inside_ || !WouldBeBox(m_, *copy, factors_)) return StmtMapper::MapStmt(s);
     Copy from = *copy;
     from.src.buffer = WorkspaceOf(copy->src.buffer);
+    // Where only the launch knows, it chooses.
+    if (m_.buffer(from.src.buffer).stands_for != kNoId) return s;
     return MakeStmt(std::move(from), s->span, s->id);
   }
 
@@ -83,13 +95,14 @@ class Redirect : public StmtMapper {
     const auto known =
         absl::c_find_if(repacked_, [&](const auto& r) { return r.first == operand; });
     if (known != repacked_.end()) return known->second;
-    const BufferId id = m_.AddBuffer(Padded(m_.buffer(operand)));
+    const BufferId id = m_.AddBuffer(Padded(operand));
     m_.workspaces.push_back(id);
     repacked_.emplace_back(operand, id);
     return id;
   }
 
-  static Buffer Padded(const Buffer& operand) {
+  Buffer Padded(BufferId id) const {
+    const Buffer& operand = m_.buffer(id);
     const int64_t unit = kRowAlignment / static_cast<int64_t>(SizeOf(operand.dtype));
     Buffer b;
     b.name = absl::StrCat(operand.name, "_rows");
@@ -99,6 +112,12 @@ class Redirect : public StmtMapper {
     b.shape = operand.shape;
     ExprRef units = MakeBinary(BinaryOp::kCeilDiv, b.shape.back(), MakeInt(unit));
     b.shape.back() = MakeBinary(BinaryOp::kMul, std::move(units), MakeInt(unit));
+    if (const ExprRef odd = OddBytes(operand); !As<IntLit>(odd)) {
+      // Empty where boxes can describe the operand itself.
+      const ExprRef wanted = MakeBinary(BinaryOp::kMin, odd, MakeInt(1));
+      b.shape.front() = MakeBinary(BinaryOp::kMul, b.shape.front(), wanted);
+      b.stands_for = id;
+    }
     b.strides.assign(b.shape.size(), MakeInt(1));
     for (size_t d = b.shape.size() - 1; d-- > 0;) {
       b.strides[d] = MakeBinary(BinaryOp::kMul, b.strides[d + 1], b.shape[d + 1]);
@@ -171,9 +190,10 @@ void RepackRows(Module& module, const Target& target) {
   std::vector<Launch> launches;
   for (const auto& [operand, workspace] : redirect.repacked()) {
     launches.push_back(CopyRows(module, operand, workspace));
-    module.notes.push_back(absl::StrCat(
-        "rows of ", module.buffer(operand).name, " are no multiples of ", kBoxAlignment,
-        " bytes: a launch of its own copies them to a workspace where they are"));
+    module.notes.push_back(
+        absl::StrCat(module.buffer(workspace).stands_for == kNoId ? "rows of " : "where rows of ",
+                     module.buffer(operand).name, " are no multiples of ", kBoxAlignment,
+                     " bytes: a launch of its own copies them to a workspace where they are"));
   }
   Renumber renumber(static_cast<int>(launches.size()));
   for (Launch& launch : module.launches) {

@@ -4,8 +4,11 @@
 // tiles of every block element by element.
 //
 // Not one of the passes of Lower: what it adds is launched like the program's own, so the service
-// runs it on the program that it caches and launches. It looks at strides that are known when
-// compiling.
+// runs it on the program that it caches and launches.
+//
+// Where only the launch knows how long rows are, the workspace is empty, and the launch in front
+// has no blocks, unless they need it (Buffer::stands_for): the copies still name the operand, and
+// the service describes one or the other to them.
 #ifndef TILEJIT_PASSES_REPACK_ROWS_H_
 #define TILEJIT_PASSES_REPACK_ROWS_H_
 

@@ -4,6 +4,7 @@
 #include <bit>
 #include <limits>
 
+#include "absl/algorithm/container.h"
 #include "absl/container/fixed_array.h"
 #include "absl/strings/str_cat.h"
 #include "ir/address.h"
@@ -68,6 +69,10 @@ Status Kernel::Prepare() {
   }
   for (BufferId id : module_->workspaces) {
     TL_ASSIGN_OR_RETURN(Tensor tensor, PrepareTensor(id));
+    if (const BufferId operand = module_->buffer(id).stands_for; operand != kNoId) {
+      const auto at = absl::c_find(module_->operands, operand) - module_->operands.begin();
+      operands_[static_cast<size_t>(at)].stand_in = static_cast<int>(workspaces_.size());
+    }
     workspaces_.push_back(std::move(tensor));
   }
   for (const tl::Launch& launch : module_->launches) {
@@ -236,12 +241,13 @@ class Kernel::ParamPack {
                   const LaunchRequest& request) {
     count_ = common_;
     for (size_t i = 0; i < entry.boxes.size(); ++i) {
-      const auto tensor = static_cast<size_t>(entry.boxes[i].tensor);
+      TL_ASSIGN_OR_RETURN(const size_t tensor, kernel.SourceOf(entry.boxes[i], request.args));
       const size_t operands = kernel.operands_.size();
       const void* data =
           tensor < operands ? request.tensors[tensor] : workspaces_[tensor - operands];
       TL_ASSIGN_OR_RETURN(usable_[i],
-                          kernel.Describe(loaded, entry.boxes[i], data, request.args, maps_[i]));
+                          kernel.Describe(loaded, entry.boxes[i], kernel.TensorAt(tensor), data,
+                                          request.args, maps_[i]));
       Add(&maps_[i]);
       Add(&usable_[i]);
     }
@@ -290,13 +296,22 @@ class Kernel::ParamPack {
   size_t count_ = 0, common_ = 0;
 };
 
+StatusOr<size_t> Kernel::SourceOf(const BoxOfTensor& box, const HostArgs& args) const {
+  const auto tensor = static_cast<size_t>(box.tensor);
+  const int stand_in = TensorAt(tensor).stand_in;
+  if (stand_in < 0) return tensor;
+  const auto workspace = static_cast<size_t>(stand_in);
+  TL_ASSIGN_OR_RETURN(const int64_t elements, workspaces_[workspace].storage.Eval(args));
+  return elements > 0 ? operands_.size() + workspace : tensor;
+}
+
 // 1: `map` describes the window in the tensor of this launch. 0: no map can, and the kernel copies
 // otherwise.
 StatusOr<int64_t> Kernel::Describe(const LoadedKernel& loaded, const BoxOfTensor& box,
-                                   const void* data, const HostArgs& args, TensorMap& map) const {
+                                   const Tensor& tensor, const void* data, const HostArgs& args,
+                                   TensorMap& map) const {
   constexpr int64_t kAlignment = 16;
   constexpr int64_t kMostElements = int64_t{1} << 30;  // see tl_box_place
-  const Tensor& tensor = TensorAt(static_cast<size_t>(box.tensor));
   const auto size = static_cast<int64_t>(tensor.element_size);
   TensorMapRecipe recipe;
   recipe.data = data;

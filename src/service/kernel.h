@@ -60,6 +60,7 @@ class Kernel {
     std::vector<HostExpr> shape;
     std::vector<HostExpr> strides;
     HostExpr storage;
+    int stand_in = -1;  // operands: the workspace that stands for it where it is not empty
     DType dtype = DType::kF32;
     size_t element_size = 0;
     std::string shape_text;
@@ -83,8 +84,11 @@ class Kernel {
   const Tensor& TensorAt(size_t index) const {
     return index < operands_.size() ? operands_[index] : workspaces_[index - operands_.size()];
   }
-  StatusOr<int64_t> Describe(const LoadedKernel& loaded, const BoxOfTensor& box, const void* data,
-                             const HostArgs& args, TensorMap& map) const;
+  // The tensor that its boxes come from at this launch, as BoxOfTensor counts.
+  StatusOr<size_t> SourceOf(const BoxOfTensor& box, const HostArgs& args) const;
+  StatusOr<int64_t> Describe(const LoadedKernel& loaded, const BoxOfTensor& box,
+                             const Tensor& tensor, const void* data, const HostArgs& args,
+                             TensorMap& map) const;
   StatusOr<int64_t> Blocks(size_t launch, const HostArgs& args) const;
 
   const std::shared_ptr<const Module> module_;

@@ -326,6 +326,31 @@ TEST(Wgmma, SumsAreThereAfterTheWait) {
   EXPECT_EQ(sums[1][1], 64);
 }
 
+// Where a loop's sum stays with the instructions, what the thread's array holds does not count.
+TEST(Wgmma, SumsApartGoInAndComeOut) {
+  WgmmaCases cases;
+  const std::string multiply =
+      "tl_wgmma<tl_f16, tl_f16, float, 64, 4, false, false, 0>(c0, a, 32, b, 32, true);\n"
+      "tl_wgmma_commit();\n";
+  const std::string_view parts[] = {"TL_SUMS(float, 0, 32);\n", kFill, kReady, kZero};
+  const std::string start = absl::StrJoin(parts, "");
+  const std::string in = "tl_sums_in(c0, &l0[0]);\n", out = "tl_sums_out(c0, &l0[0]);\n";
+  cases.Add({start, in, kFence, multiply, kWait, out, kStore}, "");            // 64
+  cases.Add({start, in, kFence, multiply, multiply, kWait, out, kStore}, "");  // 128
+  cases.Add({start, kFence, multiply, kWait, out, kStore}, "");                // NaN
+  cases.Add({start, in, kFence, multiply, kWait, kStore}, "");                 // 0
+  cases.Add({start, in, kFence, multiply, out, kWait, kStore}, "");            // NaN
+  const auto sums = cases.Run();
+  ASSERT_EQ(sums.size(), 5);
+  for (int i : {0, 77, 4095}) {
+    EXPECT_EQ(sums[0][i], 64);
+    EXPECT_EQ(sums[1][i], 128);
+    EXPECT_NE(sums[2][i], sums[2][i]);
+    EXPECT_EQ(sums[3][i], 0);
+    EXPECT_NE(sums[4][i], 64);
+  }
+}
+
 TEST(Wgmma, RegistersNeedAFence) {
   const std::string factors = "for (int i = 0; i < 32; ++i) l1[i] = tl_to_f16(2.0f);\n";
   const std::string_view fault = "wgmma.fence";

@@ -276,6 +276,9 @@ std::vector<WarpgroupProduct> ProductsOf(const MatrixAtom& atom) {
   for (int n : {8, 80, 256}) {
     out.push_back({atom.a, atom.b, atom.c, n, atom.k, 2, false, false, false});
     out.push_back({atom.a, atom.b, atom.c, n, atom.k, 2, true, false, false});
+    // Of sums apart, from element 4 on.
+    out.push_back({atom.a, atom.b, atom.c, n, atom.k, 2, false, false, false, 4, 0});
+    out.push_back({atom.a, atom.b, atom.c, n, atom.k, 2, true, false, false, 4, 0});
     if (SizeOf(atom.a) != 2) continue;
     out.push_back({atom.a, atom.b, atom.c, n, atom.k, 1, false, true, false});
     out.push_back({atom.a, atom.b, atom.c, n, atom.k, 4, false, true, true});
@@ -294,31 +297,47 @@ std::string KernelOf(const WarpgroupProduct& p, std::string_view name) {
     load = absl::StrCat("  TL_LOCAL(", type, ", la, 64);\n#pragma unroll\n",
                         "  for (int i = 0; i < 64; ++i) la[i] = y[threadIdx.x * 64 + i];\n");
   }
+  const bool apart = p.sums != WarpgroupProduct::kNone;
+  const std::string sum = apart ? absl::StrCat("c", p.sums) : "&l[0]";
+  const int elements = p.n / 2 + p.first;
+  const std::string declared =
+      apart ? absl::StrCat("  TL_SUMS(", c, ", ", p.sums, ", ", elements, ");\n") : "";
+  const auto move = [&](std::string_view way) {
+    return apart ? absl::StrCat("tl_sums_", way, "(", sum, ", &l[0]);")
+                 : absl::StrCat("tl_settle<", elements, ">(&l[0]);");
+  };
   return absl::Substitute(R"(
 extern "C" __global__ __launch_bounds__(128) void $0($1* x, const $2* y) {
   extern __shared__ __align__(1024) unsigned char arena[];
-  TL_LOCAL($1, l, $3);
+$7  TL_LOCAL($1, l, $3);
 #pragma unroll
   for (int i = 0; i < $3; ++i) l[i] = x[threadIdx.x * $3 + i];
-$4  tl_settle<$3>(&l[0]);
+$4  $8
   tl_wgmma_fence();
-  tl_wgmma<$5>(&l[0], $6, tl_descriptor(arena, 4096, 1024, 128), 32, true);
+  tl_wgmma<$5>($9, $6, tl_descriptor(arena, 4096, 1024, 128), 32, true);
   tl_wgmma_commit();
   tl_wgmma_wait<0>();
-  tl_settle<$3>(&l[0]);
+)",
+                          name, c, type, elements, load, types, a, declared, move("in"), sum) +
+         absl::Substitute(R"(  $0
 #pragma unroll
-  for (int i = 0; i < $3; ++i) x[threadIdx.x * $3 + i] = l[i];
+  for (int i = 0; i < $1; ++i) x[threadIdx.x * $1 + i] = l[i];
 }
 )",
-                          name, c, type, p.n / 2, load, types, a);
+                          move("out"), elements);
 }
 
 TEST_F(NearTargetNvrtcTest, InstructionsOfFourWarps) {
   const Target target = *FindCudaTarget("sm_90a");
   std::string functions, kernels;
+  int sums = 0;
   for (const MatrixAtom& atom : target.matrix_atoms) {
     if (!atom.in_place()) continue;
-    for (const WarpgroupProduct& p : ProductsOf(atom)) {
+    for (WarpgroupProduct p : ProductsOf(atom)) {
+      if (p.sums != WarpgroupProduct::kNone) {
+        p.sums = sums++;
+        functions += CudaDialect().warpgroup_sums({p.c, p.n / 2 + p.first, p.sums});
+      }
       functions += CudaDialect().warpgroup_product(p);
       kernels += KernelOf(p, absl::StrCat("k", kernels.size()));
     }

@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "ir/address.h"
+#include "ir/host_eval.h"
 #include "ir/unparse.h"
 #include "passes/repack_rows.h"
 #include "tests/unit/reference_testing.h"
@@ -31,7 +33,7 @@ Target WithBoxes() {
 std::string Gemm(std::string_view a_copy, std::string_view k = "103", std::string_view stages = "2",
                  std::string_view more = "") {
   return absl::StrCat(
-      "tl 1.0\nkernel k(M: dim) {\n  in A: tensor<f16>[M, ", k,
+      "tl 1.0\nkernel k(M: dim", k == "K" ? ", K: dim" : "", ") {\n  in A: tensor<f16>[M, ", k,
       "], B: tensor<f16>[64, 128], n: i32", more,
       "\n"
       "  out C: tensor<f32>[M, 64]\n"
@@ -69,6 +71,46 @@ TEST(RepackRows, CopiesTheOperandFirst) {
   ASSERT_TRUE(again.ok()) << again.status() << "\n" << text;
   EXPECT_THAT(again->workspaces, SizeIs(1));
   EXPECT_THAT(again->launches, SizeIs(2));
+}
+
+// The copies name the operand; the workspace is empty where its rows are even.
+TEST(RepackRows, LeavesTheChoiceToTheLaunch) {
+  const Module m = Repacked(Gemm(kCopy, "K"));
+  ASSERT_THAT(m.workspaces, SizeIs(1));
+  ASSERT_THAT(m.launches, SizeIs(2));
+  const std::string text = ToText(m);
+  EXPECT_THAT(text, ContainsRegex("copy A\\[m.*\\*64, i.*\\*32\\] -> a_s"));
+  const StatusOr<Module> again = reference::BindText(text);
+  ASSERT_TRUE(again.ok()) << again.status() << "\n" << text;
+  ASSERT_THAT(again->workspaces, SizeIs(1));
+  const Buffer& rows = again->buffer(again->workspaces[0]);
+  ASSERT_NE(rows.stands_for, kNoId);
+  EXPECT_EQ(again->buffer(rows.stands_for).name, "A");
+  const StatusOr<HostExpr> size =
+      HostExpr::Compile(*again, StorageSize(*again, again->workspaces[0]));
+  ASSERT_TRUE(size.ok()) << size.status();
+  const struct {
+    int64_t k, elements;
+  } cases[] = {{103, 70 * 128}, {104, 0}, {0, 0}, {1, 70 * 64}, {129, 70 * 192}};
+  for (const auto& c : cases) {
+    const int64_t dims[] = {70, c.k};
+    EXPECT_EQ(size->Eval({.dims = dims}).value(), c.elements) << c.k;
+  }
+}
+
+TEST(RepackRows, AWorkspaceStandsForAnInTensorOfItsType) {
+  const struct {
+    std::string_view named, why;
+  } cases[] = {{"C", "an output"}, {"n", "a scalar"},     {"X", "nothing"},
+               {"W", "itself"},    {"E", "another type"}, {"F", "another rank"}};
+  for (const auto& c : cases) {
+    const StatusOr<Module> m = reference::BindText(absl::StrCat(
+        "tl 1.0\nkernel k(M: dim) {\n  in n: i32, E: tensor<f32>[M, 8], F: tensor<f16>[M]\n"
+        "  out C: tensor<f16>[M, 8]\n  workspace W: tensor<f16>[M, 8] for ",
+        c.named, "\n  launch m in M {\n    parallel i in 8 { C[m, i] = n }\n  }\n}\n"));
+    EXPECT_THAT(m.status().message(), HasSubstr("can stand for an 'in' tensor of f16 with 2 dims"))
+        << c.why;
+  }
 }
 
 TEST(RepackRows, LeavesOthersAlone) {

@@ -12,15 +12,27 @@
 
 namespace tl {
 
+// Registers that instructions of four warps sum up in, apart from the thread's own array: what the
+// thread has goes in before them, and comes out behind them. `number`: the source has several.
+struct WarpgroupSums {
+  DType type;
+  int elements;
+  int number;
+};
+std::string NameOf(const WarpgroupSums& sums);  // "c0"
+
 // A product by instructions of four warps, as its prelude function is written for it.
 struct WarpgroupProduct {
   DType a, b, c;
   int n, k, steps;
   bool a_in_registers, a_depth_first, b_depth_first;
+  // The first element of sums apart, and their number; kNone: the sum is an array of the thread's.
+  static constexpr int kNone = -1;
+  int first = 0, sums = kNone;
   auto operator<=>(const WarpgroupProduct&) const = default;
 };
 
-// "tl_bf16, tl_bf16, float, 256, 4, false, true".
+// "tl_bf16, tl_bf16, float, 256, 4, false, true", of sums apart ", 0" besides.
 std::string TemplateArguments(const WarpgroupProduct& p);
 
 // "$0", "$1" in a text stand for the arguments that its comment names.
@@ -41,6 +53,8 @@ struct Dialect {
   std::string_view no_unroll;      // line before a loop to be kept
   // The function tl_wgmma for one product; null: the language has none.
   std::string (*warpgroup_product)(const WarpgroupProduct&) = nullptr;
+  // The functions tl_sums_in and tl_sums_out for such registers.
+  std::string (*warpgroup_sums)(const WarpgroupSums&) = nullptr;
   // Does the language have the function for values of the type? Null: all of them.
   bool (*has_function)(MathFn, ScalarType) = nullptr;
 };

@@ -1,6 +1,5 @@
 #include "backends/c_family/emit.h"
 
-#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -48,8 +47,7 @@ Status CheckFunctions(const Launch& launch, const Target& target, const Dialect&
 }
 
 StatusOr<std::string> EmitLaunch(const Module& module, const Launch& launch, const Target& target,
-                                 const Dialect& dialect, std::set<WarpgroupProduct>& products,
-                                 Entry& entry) {
+                                 const Dialect& dialect, WarpgroupParts& parts, Entry& entry) {
   const int64_t per_group = launch.threads > 0 ? launch.threads : target.default_threads;
   const int64_t threads = per_group * launch.groups;
   TL_RETURN_IF_ERROR(CheckLimits(launch, threads, target));
@@ -60,7 +58,7 @@ StatusOr<std::string> EmitLaunch(const Module& module, const Launch& launch, con
   for (const TensorBox& box : launch.boxes) {
     entry.boxes.push_back({box.tensor, box.extents, box.row_bytes});
   }
-  return KernelEmitter(module, launch, static_cast<int>(per_group), target, dialect, products)
+  return KernelEmitter(module, launch, static_cast<int>(per_group), target, dialect, parts)
       .Emit(entry.symbol);
 }
 
@@ -71,8 +69,10 @@ std::string TemplateArguments(const WarpgroupProduct& p) {
   return absl::StrCat(StorageName(p.a), ", ", StorageName(p.b), ", ", StorageName(p.c), ", ", p.n,
                       ", ", p.steps, ", ",
                       p.a_in_registers ? "" : absl::StrCat(flag(p.a_depth_first), ", "),
-                      flag(p.b_depth_first));
+                      flag(p.b_depth_first), p.sums < 0 ? "" : absl::StrCat(", ", p.first));
 }
+
+std::string NameOf(const WarpgroupSums& sums) { return absl::StrCat("c", sums.number); }
 
 StatusOr<Generated> EmitC(const Module& module, const Target& target, const Dialect& dialect) {
   if (module.level != Level::kThread) {
@@ -81,16 +81,17 @@ StatusOr<Generated> EmitC(const Module& module, const Target& target, const Dial
   Generated result;
   result.language = dialect.language;
   std::string kernels, functions;
-  std::set<WarpgroupProduct> products;
+  WarpgroupParts parts;
   for (size_t i = 0; i < module.launches.size(); ++i) {
     Entry entry;
     entry.symbol = absl::StrCat("tl_kernel_", i);
     TL_ASSIGN_OR_RETURN(std::string text,
-                        EmitLaunch(module, module.launches[i], target, dialect, products, entry));
+                        EmitLaunch(module, module.launches[i], target, dialect, parts, entry));
     absl::StrAppend(&kernels, "\n", text);
     result.entries.push_back(std::move(entry));
   }
-  for (const WarpgroupProduct& p : products) functions += dialect.warpgroup_product(p);
+  for (const WarpgroupSums& s : parts.sums) functions += dialect.warpgroup_sums(s);
+  for (const WarpgroupProduct& p : parts.products) functions += dialect.warpgroup_product(p);
   result.source = WithPrelude(dialect.primitives, kernels, functions);
   return result;
 }

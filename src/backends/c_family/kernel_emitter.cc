@@ -74,14 +74,13 @@ std::string_view Compound(StoreOp op, DType t) {
 }  // namespace
 
 KernelEmitter::KernelEmitter(const Module& module, const Launch& launch, int threads,
-                             const Target& target, const Dialect& dialect,
-                             std::set<WarpgroupProduct>& products)
+                             const Target& target, const Dialect& dialect, WarpgroupParts& parts)
     : module_(module),
       launch_(launch),
       threads_(threads),
       target_(target),
       dialect_(dialect),
-      products_(products),
+      parts_(parts),
       exprs_(module_, names_) {
   names_.vars.resize(module.vars.size());
   names_.buffers.resize(module.buffers.size());
@@ -92,11 +91,26 @@ StatusOr<std::string> KernelEmitter::Emit(std::string_view symbol) {
   absl::StrAppend(&out_, Signature(symbol), " {\n");
   depth_ = 1;
   DeclareTiles();
+  DeclareSums();
   DeclareIndices();
   DeclareMutables();
   TL_RETURN_IF_ERROR(EmitBlock(launch_.body));
   out_ += "}\n";
   return std::move(out_);
+}
+
+void KernelEmitter::DeclareSums() {
+  VisitStmts(launch_.body, [&](const StmtRef& s) {
+    const Wgmma* w = As<Wgmma>(s);
+    if (!w || !w->trailing || sums_.contains(w->c)) return;
+    const Buffer& c = module_.buffer(w->c);
+    const WarpgroupSums sums{c.dtype, static_cast<int>(c.num_elements()),
+                             static_cast<int>(parts_.sums.size())};
+    parts_.sums.push_back(sums);
+    sums_.emplace(w->c, sums);
+    Line(absl::StrCat("TL_SUMS(", StorageName(sums.type), ", ", sums.number, ", ", sums.elements,
+                      ");"));
+  });
 }
 
 void KernelEmitter::NameParameters() {
@@ -436,33 +450,44 @@ Status KernelEmitter::EmitWgmma(const Wgmma& s) {
     return absl::InternalError(absl::StrCat("the target has no matrix instruction ", s.atom));
   }
   const MatrixAtom& atom = target_.matrix_atoms[s.atom];
-  const WarpgroupProduct product{
+  WarpgroupProduct product{
       atom.a,          atom.b,         atom.c, s.n, atom.k, s.steps, s.a.row_bytes == 0,
       s.a.depth_first, s.b.depth_first};
-  products_.insert(product);
+  TL_ASSIGN_OR_RETURN(std::string c, Address(s.c, s.c_offset));
+  if (const auto sums = sums_.find(s.c); sums != sums_.end()) {
+    const int64_t* first = IntValue(s.c_offset);
+    if (!first) return absl::InternalError("the place of a sum among registers is not known");
+    product.first = static_cast<int>(*first);
+    product.sums = sums->second.number;
+    c = NameOf(sums->second);
+  }
+  parts_.products.insert(product);
   TL_ASSIGN_OR_RETURN(std::string a, InPlace(s.a));
   TL_ASSIGN_OR_RETURN(std::string b, InPlace(s.b));
-  TL_ASSIGN_OR_RETURN(std::string c, Address(s.c, s.c_offset));
   Line(absl::StrCat("tl_wgmma<", TemplateArguments(product), ">(", c, ", ", a, ", ", b, ", ",
                     s.add ? "true" : "false", ");"));
   return absl::OkStatus();
 }
 
-// The registers are settled on the thread's side of the fence, or of the wait.
+// Sums are settled, or go in and come out, on the thread's side of the fence, or of the wait.
 Status KernelEmitter::EmitWgmmaSync(const WgmmaSync& s) {
   if (s.op == WgmmaSync::Op::kCommit) {
     Line("tl_wgmma_commit();");
     return absl::OkStatus();
   }
-  std::string settle;
-  if (s.c != kNoId) {
-    TL_ASSIGN_OR_RETURN(std::string c, Address(s.c, MakeInt(0)));
-    settle = absl::StrCat("tl_settle<", module_.buffer(s.c).num_elements(), ">(", c, ");");
-  }
   const bool fence = s.op == WgmmaSync::Op::kFence;
-  if (fence) Line(settle);
-  Line(fence ? "tl_wgmma_fence();" : absl::StrCat("tl_wgmma_wait<", s.pending, ">();"));
-  if (!fence) Line(settle);
+  const std::string order =
+      fence ? "tl_wgmma_fence();" : absl::StrCat("tl_wgmma_wait<", s.pending, ">();");
+  const auto sums = sums_.find(s.c);
+  if (sums == sums_.end()) {
+    Line(order);
+    return absl::OkStatus();
+  }
+  TL_ASSIGN_OR_RETURN(std::string c, Address(s.c, MakeInt(0)));
+  const std::string move =
+      absl::StrCat("tl_sums_", fence ? "in(" : "out(", NameOf(sums->second), ", ", c, ");");
+  Line(fence ? move : order);
+  Line(fence ? order : move);
   return absl::OkStatus();
 }
 

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "backends/c_family/dialect.h"
 #include "backends/c_family/expr_text.h"
 #include "base/status.h"
@@ -15,11 +16,17 @@
 
 namespace tl {
 
+// What needs functions of its own in the source.
+struct WarpgroupParts {
+  std::set<WarpgroupProduct> products;
+  std::vector<WarpgroupSums> sums;
+};
+
 class KernelEmitter {
  public:
-  // `threads` per group. Products that need a function of their own are added to `products`.
+  // `threads` per group. Adds what this kernel needs to `parts`.
   KernelEmitter(const Module& module, const Launch& launch, int threads, const Target& target,
-                const Dialect& dialect, std::set<WarpgroupProduct>& products);
+                const Dialect& dialect, WarpgroupParts& parts);
   // The whole function, named `symbol`.
   StatusOr<std::string> Emit(std::string_view symbol);
 
@@ -31,6 +38,8 @@ class KernelEmitter {
   // Variables that are assigned without having been introduced by a Let.
   void DeclareMutables();
   void DeclareIndices();
+  // For each array of whose sum the thread sees the end only.
+  void DeclareSums();
   void DeclareIndex(VarId var, std::string_view name, std::string text, int64_t count);
   std::string Declare(VarId var, CType type, Range range);
 
@@ -75,7 +84,8 @@ class KernelEmitter {
   const int threads_;
   const Target& target_;
   const Dialect& dialect_;
-  std::set<WarpgroupProduct>& products_;
+  WarpgroupParts& parts_;
+  absl::flat_hash_map<BufferId, WarpgroupSums> sums_;
   Names names_;
   ExprEmitter exprs_;
   std::string out_;

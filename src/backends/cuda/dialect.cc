@@ -18,6 +18,7 @@ const Dialect& CudaDialect() {
       .unroll = "#pragma unroll",
       .no_unroll = "#pragma unroll 1",
       .warpgroup_product = WgmmaText,
+      .warpgroup_sums = SumsText,
   };
   return dialect;
 }

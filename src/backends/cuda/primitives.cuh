@@ -234,6 +234,14 @@ TL_FN unsigned long long tl_descriptor(const void* p, int leading, int stride, i
          (unsigned long long)(leading >> 4) << 16 | (unsigned long long)(stride >> 4) << 32 |
          mode << 62;
 }
+//@ tl_sums TL_SUMS tl_sums_in tl_sums_out
+// Registers of PTX, which no variable of C++ stands for: the compiler can neither look at them nor move
+// their uses, and compiles a third faster than with a hundred operands of every instruction. Declared
+// where a kernel begins; tl_sums_in and tl_sums_out are written for those that it declares.
+template <int kNumber> struct tl_sums {};
+#define TL_SUMS(type, number, elements)                                                           \
+  asm volatile(".reg .b32 sum" #number "_<" #elements ">;" : : : "memory");                       \
+  const tl_sums<number> c##number
 //@ tl_wgmma
 // c += a * b, kSteps instructions along the depth; add = false: c = a * b. Specialised in the text of
 // the kernels that use them.
@@ -242,6 +250,14 @@ TL_FN void tl_wgmma(C* c, unsigned long long a, int a_step, unsigned long long b
                     bool add);
 template <class A, class B, class C, int kN, int kSteps, bool kTransB>
 TL_FN void tl_wgmma(C* c, const A* a, unsigned long long b, int b_step, bool add);
+// The same of sums apart, from element kFirst on.
+//@ tl_wgmma with tl_sums
+template <class A, class B, class C, int kN, int kSteps, bool kTransA, bool kTransB, int kFirst,
+          int kNumber>
+TL_FN void tl_wgmma(tl_sums<kNumber> c, unsigned long long a, int a_step, unsigned long long b,
+                    int b_step, bool add);
+template <class A, class B, class C, int kN, int kSteps, bool kTransB, int kFirst, int kNumber>
+TL_FN void tl_wgmma(tl_sums<kNumber> c, const A* a, unsigned long long b, int b_step, bool add);
 //@ tl_wgmma_fence
 TL_FN void tl_wgmma_fence() { asm volatile("wgmma.fence.sync.aligned;" : : : "memory"); }
 //@ tl_wgmma_commit

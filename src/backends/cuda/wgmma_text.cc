@@ -32,37 +32,42 @@ std::string_view PtxType(DType t, bool operand) {
   }
 }
 
-// "%first, %first+1, ..."
-std::string Operands(int first, int count) {
+// "%first, %first+1, ...", or of another prefix.
+std::string Operands(int first, int count, std::string_view prefix = "%") {
   std::vector<std::string> names;
-  for (int i = 0; i < count; ++i) names.push_back(absl::StrCat("%", first + i));
+  for (int i = 0; i < count; ++i) names.push_back(absl::StrCat(prefix, first + i));
   return absl::StrJoin(names, ", ");
 }
+
+std::string NameOfRegisters(int sums) { return absl::StrCat("sum", sums, "_"); }
+
+int PerRegister(DType t) { return 4 / static_cast<int>(SizeOf(t)); }
 
 // 16 bytes of a row of a, in each of two rows.
 constexpr int kRegistersOfA = 4;
 
 class Writer {
  public:
-  explicit Writer(const WarpgroupProduct& p)
-      : p_(p), of_c_(p.c == DType::kF16 ? p.n / 4 : p.n / 2) {}
+  explicit Writer(const WarpgroupProduct& p) : p_(p), of_c_(p.n / 2 / PerRegister(p.c)) {}
 
   std::string Text() const {
     const int add = first_input() + inputs();
-    std::string out = absl::StrCat("template <> TL_FN void tl_wgmma<", TemplateArguments(p_), ">(",
-                                   Parameters(), ") {\n");
-    if (p_.c == DType::kF16) absl::StrAppend(&out, "  unsigned* r = (unsigned*)c;\n");
+    std::string out =
+        absl::StrCat("template <> TL_FN void tl_wgmma<", TemplateArguments(p_),
+                     apart() ? absl::StrCat(", ", p_.sums) : "", ">(", Parameters(), ") {\n");
+    if (!apart() && p_.c == DType::kF16) absl::StrAppend(&out, "  unsigned* r = (unsigned*)c;\n");
     if (p_.a_in_registers) absl::StrAppend(&out, "  const unsigned* x = (const unsigned*)a;\n");
     absl::StrAppend(&out, "  asm volatile(\"{ .reg .pred first, more; .reg .b64 da, db;\\n\"\n",
                     "    \"setp.ne.b32 first, %", add, ", 0; setp.eq.b32 more, 0, 0;\\n\"\n");
     for (int step = 0; step < p_.steps; ++step) absl::StrAppend(&out, Step(step));
-    absl::StrAppend(&out, "    \"}\"\n    : ", Bound(), "\n    : ", Inputs(),
+    absl::StrAppend(&out, "    \"}\"\n    : ", apart() ? "" : Bound(), "\n    : ", Inputs(),
                     ", \"r\"((int)add) : \"memory\");\n}\n");
     return out;
   }
 
  private:
-  int first_input() const { return of_c_; }
+  bool apart() const { return p_.sums != WarpgroupProduct::kNone; }
+  int first_input() const { return apart() ? 0 : of_c_; }
   // Before `add`: a and its step, or its registers; b and its step.
   int inputs() const { return 2 + (p_.a_in_registers ? p_.steps * kRegistersOfA : 2); }
   int input_b() const { return first_input() + inputs() - 2; }
@@ -70,8 +75,9 @@ class Writer {
   std::string Parameters() const {
     const std::string a = p_.a_in_registers ? absl::StrCat("const ", StorageName(p_.a), "* a")
                                             : "unsigned long long a, int a_step";
-    return absl::StrCat(StorageName(p_.c), "* c, ", a,
-                        ", unsigned long long b, int b_step, bool add");
+    const std::string c =
+        apart() ? absl::StrCat("tl_sums<", p_.sums, ">") : absl::StrCat(StorageName(p_.c), "* c");
+    return absl::StrCat(c, ", ", a, ", unsigned long long b, int b_step, bool add");
   }
 
   std::string Step(int step) const {
@@ -91,8 +97,8 @@ class Writer {
             : "da";
     absl::StrAppend(&out, "    \"wgmma.mma_async.sync.aligned.m64n", p_.n, "k", p_.k, ".",
                     PtxType(p_.c, false), ".", PtxType(p_.a, true), ".", PtxType(p_.b, true), " {",
-                    Operands(0, of_c_), "}, ", a, ", db, ", step == 0 ? "first" : "more",
-                    Modifiers(), ";\\n\"\n");
+                    Sums(), "}, ", a, ", db, ", step == 0 ? "first" : "more", Modifiers(),
+                    ";\\n\"\n");
     return out;
   }
 
@@ -104,6 +110,11 @@ class Writer {
     if (!p_.a_in_registers) absl::StrAppend(&out, ", ", p_.a_depth_first ? 1 : 0);
     absl::StrAppend(&out, ", ", p_.b_depth_first ? 1 : 0);
     return out;
+  }
+
+  std::string Sums() const {
+    if (!apart()) return Operands(0, of_c_);
+    return Operands(p_.first / PerRegister(p_.c), of_c_, NameOfRegisters(p_.sums));
   }
 
   std::string Bound() const {
@@ -135,5 +146,27 @@ class Writer {
 }  // namespace
 
 std::string WgmmaText(const WarpgroupProduct& p) { return Writer(p).Text(); }
+
+std::string SumsText(const WarpgroupSums& sums) {
+  const int count = sums.elements / PerRegister(sums.type);
+  const bool is_float = sums.type == DType::kF32;
+  const std::string_view type = is_float ? "float" : "unsigned";
+  const std::string name = NameOfRegisters(sums.number);
+  const auto function = [&](bool in) {
+    std::vector<std::string> moves, bound;
+    for (int i = 0; i < count; ++i) {
+      const std::string sum = absl::StrCat(name, i), own = absl::StrCat("%", i);
+      moves.push_back(absl::StrCat("mov.b32 ", in ? sum : own, ", ", in ? own : sum, ";"));
+      bound.push_back(absl::StrCat(in ? "\"" : "\"=", is_float ? "f" : "r", "\"(r[", i, "])"));
+    }
+    return absl::StrCat("TL_FN void tl_sums_", in ? "in" : "out", "(tl_sums<", sums.number, ">, ",
+                        in ? "const " : "", StorageName(sums.type), "* c) {\n  ",
+                        in ? "const " : "", type, "* r = (", in ? "const " : "", type,
+                        "*)c;\n  asm volatile(\"", absl::StrJoin(moves, " "),
+                        "\"\n    : ", in ? ": " : "", absl::StrJoin(bound, ", "), in ? "" : " :",
+                        " : \"memory\");\n}\n");
+  };
+  return absl::StrCat(function(true), function(false));
+}
 
 }  // namespace tl

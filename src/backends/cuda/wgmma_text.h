@@ -13,6 +13,9 @@ namespace tl {
 // which compiles faster than one for each.
 std::string WgmmaText(const WarpgroupProduct& p);
 
+// tl_sums_in and tl_sums_out: each register to and from an array of the thread's.
+std::string SumsText(const WarpgroupSums& sums);
+
 }  // namespace tl
 
 #endif  // TILEJIT_BACKENDS_CUDA_WGMMA_TEXT_H_

@@ -26,6 +26,19 @@ TL_FN void tl_wgmma_wait(int line = __builtin_LINE()) {
 template <int kCount, class T>
 TL_FN void tl_settle(T*) {}
 
+// Registers apart from the thread's array, as they are on the GPU.
+//@ TL_SUMS
+#define TL_SUMS(type, number, elements) TlLocal<type, elements> c##number
+//@ tl_sums_in tl_sums_out
+template <class T, int kElements>
+TL_FN void tl_sums_in(TlLocal<T, kElements>& sums, const T* c) {
+  __builtin_memcpy((void*)sums.data, (const void*)c, sizeof(sums.data));
+}
+template <class T, int kElements>
+TL_FN void tl_sums_out(TlLocal<T, kElements>& sums, T* c) {
+  __builtin_memcpy((void*)c, (const void*)sums.data, sizeof(sums.data));
+}
+
 //@ tl_proxy_fence
 TL_FN void tl_proxy_fence() { tl_api->proxy_fence(tl_api->self); }
 
@@ -95,6 +108,17 @@ TL_FN void tl_wgmma(C* c, const A* a, unsigned long long b, int b_step, bool add
   call.c_registers = (void*)c;
   call.a_registers = (const void*)a;
   tl_api->wgmma(tl_api->self, &call);
+}
+template <class A, class B, class C, int kN, int kSteps, bool kTransA, bool kTransB, int kFirst,
+          int kElements>
+TL_FN void tl_wgmma(TlLocal<C, kElements>& c, unsigned long long a, int a_step,
+                    unsigned long long b, int b_step, bool add, int line = __builtin_LINE()) {
+  tl_wgmma<A, B, C, kN, kSteps, kTransA, kTransB>(&c[kFirst], a, a_step, b, b_step, add, line);
+}
+template <class A, class B, class C, int kN, int kSteps, bool kTransB, int kFirst, int kElements>
+TL_FN void tl_wgmma(TlLocal<C, kElements>& c, const A* a, unsigned long long b, int b_step,
+                    bool add, int line = __builtin_LINE()) {
+  tl_wgmma<A, B, C, kN, kSteps, kTransB>(&c[kFirst], a, b, b_step, add, line);
 }
 
 //@ tl_mbarrier_expect
