@@ -5,6 +5,7 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_map.h"
+#include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
@@ -22,6 +23,7 @@ namespace {
 constexpr int64_t kMaxInt = int64_t{1} << 62;
 constexpr int64_t kMaxTensorElements = int64_t{1} << 48;
 constexpr int64_t kMaxCombinations = 100000;
+constexpr char kConditionUrl[] = "tilejit/condition";
 constexpr size_t kMaxLaunches = 16;
 constexpr size_t kMaxOperands = 64;
 constexpr size_t kMaxWorkspaces = 32;
@@ -262,18 +264,34 @@ Status Binder::BindParams() {
   return absl::OkStatus();
 }
 
-// OK when every `where` holds for the tune parameters now in scope; FAILED_PRECONDITION when one
-// does not.
-Status Binder::CheckWheres() {
+// The first `where` that does not hold for the tune parameters now in scope; null: all hold.
+StatusOr<syntax::ExprRef> Binder::FailingWhere() {
   for (const syntax::Decl& decl : program_.decls) {
     if (!decl.where) continue;
     TL_ASSIGN_OR_RETURN(bool holds, BindConstBool(decl.where, "where"));
-    if (holds) continue;
-    return MakeError(absl::StatusCode::kFailedPrecondition,
-                     absl::StrCat("'where ", syntax::Print(decl.where), "' does not hold"),
-                     {.reason = Reason::kSemantics, .span = decl.where->span, .log = {}});
+    if (!holds) return decl.where;
   }
-  return absl::OkStatus();
+  return nullptr;
+}
+
+// ": 331776 <= 232448" of a condition that compares two numbers, with what is in scope.
+std::string Binder::SidesOf(const syntax::Expr& condition) {
+  if (condition.kind != ExprKind::kBinary) return "";
+  const StatusOr<ExprRef> left = BindExpr(condition.args[0]), right = BindExpr(condition.args[1]);
+  if (!left.ok() || !right.ok()) return "";
+  const int64_t *a = IntValue(*left), *b = IntValue(*right);
+  return a && b ? absl::StrCat(": ", *a, " ", condition.text, " ", *b) : "";
+}
+
+Status Binder::WhereFails(const syntax::ExprRef& condition, int64_t combinations) {
+  const std::string whose =
+      combinations == 1                  ? absl::StrCat("the values given", SidesOf(*condition))
+      : combinations == kMaxCombinations ? "the first 100000 combinations of tune parameters"
+                                         : "any combination of the tune parameters";
+  Status status = SemanticError(condition->span, absl::StrCat("'where ", syntax::Print(condition),
+                                                              "' does not hold for ", whose));
+  status.SetPayload(kConditionUrl, absl::Cord());
+  return status;
 }
 
 StatusOr<Binder::TuneRow> Binder::MakeTuneRow(const syntax::TuneParam& clause) {
@@ -335,24 +353,16 @@ Status Binder::ForEachCombination(const std::vector<TuneRow>& rows,
       TL_RETURN_IF_ERROR(Define(rows[i].clause->name, rows[i].candidates[rest % size]));
       rest /= size;
     }
-    const Status holds = CheckWheres();
-    if (holds.ok()) {
+    TL_ASSIGN_OR_RETURN(const syntax::ExprRef failing, FailingWhere());
+    if (!failing) {
       found = true;
       if (!visit()) return absl::OkStatus();
-    } else if (holds.code() != absl::StatusCode::kFailedPrecondition) {
-      return holds;
-    } else {
-      failure = holds;
+    } else if (!found && n == combinations - 1) {
+      return WhereFails(failing, combinations);
     }
     PopScope();
   }
-  if (found) return absl::OkStatus();
-  return SemanticError(DetailOf(failure).span,
-                       absl::StrCat(failure.message(), " for ",
-                                    combinations == 1 ? "the values given"
-                                    : combinations == kMaxCombinations
-                                        ? "the first 100000 combinations of tune parameters"
-                                        : "any combination of the tune parameters"));
+  return absl::OkStatus();
 }
 
 Status Binder::ChooseTuneParams() {
@@ -363,6 +373,10 @@ Status Binder::ChooseTuneParams() {
     module_.params.push_back({name, ValueText(*Lookup(name)), true});
   }
   return absl::OkStatus();
+}
+
+bool IsConditionFailure(const Status& status) {
+  return status.GetPayload(kConditionUrl).has_value();
 }
 
 StatusOr<TuneSpace> Binder::RunTuneSpace() {

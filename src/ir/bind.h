@@ -26,6 +26,9 @@ struct BindOptions {
 
 StatusOr<Module> Bind(const syntax::Program& program, const BindOptions& options);
 
+// Whether it failed because the tune parameters' values contradict a `where`.
+bool IsConditionFailure(const Status& status);
+
 // The tune parameters that apply to a class of targets, and every combination of their candidates
 // that satisfies each `where`, in the order written: the first is what Bind takes.
 struct TuneSpace {

@@ -80,7 +80,9 @@ class Binder {
   Status ForEachCombination(const std::vector<TuneRow>& rows, absl::FunctionRef<bool()> visit);
   Status ChooseTuneParams();
   Status BindParameters();
-  Status CheckWheres();
+  StatusOr<syntax::ExprRef> FailingWhere();
+  std::string SidesOf(const syntax::Expr& condition);
+  Status WhereFails(const syntax::ExprRef& condition, int64_t combinations);
   StatusOr<Binding> ParamValue(const syntax::Param& param, const syntax::ExprRef& value);
   Status BindDecl(const syntax::Decl& decl);
   Status BindOperand(const syntax::Operand& operand);

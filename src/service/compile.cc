@@ -13,6 +13,7 @@
 #include "service/families.h"
 #include "service/generate.h"
 #include "service/key.h"
+#include "service/largest_fit.h"
 #include "service/plan.h"
 
 namespace tl {
@@ -105,7 +106,9 @@ StatusOr<Context::Prepared> Context::Prepare(const CompileRequest& request, Reco
   const Target& target = prepared.destination.target;
   TL_ASSIGN_OR_RETURN(const syntax::Program program, Parse(request));
   BindOptions options = OptionsFor(request, target);
-  TL_ASSIGN_OR_RETURN(Module module, Bind(program, options));
+  StatusOr<Module> bound = Bind(program, options);
+  if (!bound.ok()) return WithLargestFit(bound.status(), program, request, target);
+  Module module = *std::move(bound);
   const std::vector<std::string_view> tuned = TuneNames(program, target.tune_class());
   if (GivesAny(request, tuned)) {
     prepared.choice.from = Choice::From::kCaller;
@@ -151,7 +154,11 @@ StatusOr<std::shared_ptr<Program>> Context::BuildPrepared(const CompileRequest& 
       FindOrBuild(prepared.module, prepared.destination, request, keep);
   // A record never makes a request fail that goes without it: in a sealed context its kernel may
   // not be there, and dims that are only near may need more than the target has.
-  if (program.ok() || !prepared.choice.record) return program;
+  if (program.ok()) return program;
+  if (!prepared.choice.record) {
+    TL_ASSIGN_OR_RETURN(const syntax::Program text, Parse(request));
+    return WithLargestFit(program.status(), text, request, prepared.destination.target);
+  }
   StatusOr<Prepared> untuned = Prepare(request, Records::kIgnore);
   if (!untuned.ok()) return program;
   StatusOr<std::shared_ptr<Program>> other =

@@ -2,6 +2,7 @@
 #include "service/context.h"
 #include "service/generate.h"
 #include "service/key.h"
+#include "service/largest_fit.h"
 #include "service/report.h"
 
 namespace tl {
@@ -27,10 +28,13 @@ StatusOr<std::string> Context::Query(const CompileRequest& request) {
                         Kernel::Create(module, program, choice));
     return CachedReport(*kernel, hash);
   }
-  TL_ASSIGN_OR_RETURN(
-      const Generated generated,
-      GenerateFor(*destination.backend, *module, destination.target, request.shared_budget));
-  return UncachedReport(*module, destination.target, request.shared_budget, generated, hash,
+  const StatusOr<Generated> generated =
+      GenerateFor(*destination.backend, *module, destination.target, request.shared_budget);
+  if (!generated.ok()) {
+    TL_ASSIGN_OR_RETURN(const syntax::Program text, Parse(request));
+    return WithLargestFit(generated.status(), text, request, destination.target);
+  }
+  return UncachedReport(*module, destination.target, request.shared_budget, *generated, hash,
                         choice);
 }
 

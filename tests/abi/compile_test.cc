@@ -1,5 +1,10 @@
 // tl_compile refuses what cannot be compiled, and says what could be.
+#define TL_EXPERIMENTAL
+#include <sstream>
+#include <string>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "tests/abi/abi_testing.h"
 
@@ -150,6 +155,84 @@ TEST(Compile, Limits) {
       " clear x copy x -> Y[0]\n }\n}\n";
   EXPECT_FAILS(Compile(border::SourceOptions(big, "sm_80")), TL_RESOURCE_EXHAUSTED, "4194304");
   EXPECT_EQ(border::LastInfo().reason, TL_REASON_LIMIT);
+}
+
+// "a=1 b=2" behind `words` in the last error, up to " (".
+std::vector<std::pair<std::string, std::string>> SuggestedBy(const std::string& words) {
+  const std::string message = border::LastMessage();
+  const size_t at = message.find(words);
+  std::vector<std::pair<std::string, std::string>> values;
+  if (at == std::string::npos) return values;
+  std::istringstream text(message.substr(at + words.size()));
+  for (std::string word; text >> word && word[0] != '(';) {
+    const size_t equals = word.find('=');
+    values.emplace_back(word.substr(0, equals), word.substr(equals + 1));
+  }
+  return values;
+}
+
+// What needs more memory than there is is refused with both numbers and with what fits, which does.
+TEST(Compile, TooLargeTilesComeWithTheLargestThatFit) {
+  constexpr char kTiles[] =
+      "tl 1.0\nkernel tiles(N: dim) {\n  in X: tensor<f32>[N]\n  out Y: tensor<f32>[N]\n"
+      "  tune rows in {96, 32, 48, 64}\n  launch n in ceildiv(N, 864 * rows) {\n"
+      "    x = alloc_shared<f32>[864 * rows]\n    copy X[n*864*rows] -> x\n"
+      "    copy x -> Y[n*864*rows]\n  }\n}\n";
+  struct Row {
+    const char* family;
+    std::vector<tl_param> params;
+    const char* target;
+    int64_t budget;
+    std::vector<const char*> words;
+    size_t values;
+  };
+  const Row rows[] = {
+      {nullptr,
+       {},
+       "sm_90a",
+       0,
+       {"take 331776 bytes", "sm_90a has 232448", "rows=64 (221184 bytes)"},
+       1},
+      {nullptr,
+       {},
+       "sm_80",
+       0,
+       {"take 331776 bytes", "sm_80 has 166912", "rows=48 (165888 bytes)"},
+       1},
+      {nullptr, {}, "cpu", 120000, {"the budget given is 120000", "rows=32 (110592 bytes)"}, 1},
+      {"gemm",
+       {{"bm", "256"}, {"bn", "256"}, {"bk", "128"}, {"stages", "4"}},
+       "sm_80",
+       0,
+       {"does not hold for the values given: 524288 <= "},
+       5},
+      {"gemm", {}, "cpu", 100000, {"the budget given is 100000"}, 5},
+  };
+  tl_context* context = families::SharedContext();
+  for (const Row& row : rows) {
+    tl_compile_options options = border::SourceOptions(kTiles, row.target);
+    if (row.family) options.source = nullptr, options.source_size = 0, options.family = row.family;
+    options.shared_budget = row.budget;
+    options.params = row.params.data();
+    options.num_params = row.params.size();
+    const char* data = nullptr;
+    size_t size = 0;
+    EXPECT_NE(tl_query(context, &options, &data, &size), TL_OK);
+    for (const char* words : row.words)
+      EXPECT_NE(border::LastMessage().find(words), std::string::npos) << border::LastMessage();
+    const auto values = SuggestedBy("the largest of its configurations that fits is ");
+    ASSERT_EQ(values.size(), row.values) << border::LastMessage();
+    std::vector<tl_param> params;
+    for (const auto& [name, value] : values) params.push_back({name.c_str(), value.c_str()});
+    options.params = params.data();
+    options.num_params = params.size();
+    EXPECT_EQ(tl_query(context, &options, &data, &size), TL_OK) << border::LastMessage();
+  }
+  // Where nothing fits there is nothing to suggest.
+  tl_compile_options options = border::SourceOptions(kTiles, "cpu");
+  options.shared_budget = 1000;
+  EXPECT_FAILS(Compile(options), TL_RESOURCE_EXHAUSTED, "the budget given is 1000");
+  EXPECT_TRUE(SuggestedBy("that fits is ").empty());
 }
 
 TEST(Compile, LastErrorOfEachThread) {

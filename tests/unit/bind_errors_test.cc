@@ -90,7 +90,10 @@ TEST(BindErrors, Tuning) {
            "'where x == y' does not hold for any combination of the tune "
            "parameters"},
           {tune + "where @x > y",
-           "'where x > y' does not hold for the values given",
+           "'where x > y' does not hold for the values given: 2 > 3",
+           {{"x", "2"}, {"y", "3"}}},
+          {tune + "where @x * 4 + y <= (if y > 3 then 10 else 7)",
+           "does not hold for the values given: 11 <= 7",
            {{"x", "2"}, {"y", "3"}}},
           {tune + "where @x", "where must be a bool known at compile time, found 'x'"},
           {tune + "where @x < M", "where must be a bool known at compile time, found 'x < M'"},
