@@ -125,6 +125,18 @@ std::string ReadText(const std::string& path) {
   return in && !std::filesystem::is_directory(path) ? ReadAll(in) : "";
 }
 
+void ReadPlan(const std::string& path, Program& program) {
+  program.name = path;
+  program.file = path == "-" ? "<stdin>" : path;
+  program.source = ReadText(path);
+  if (program.source.empty()) throw UsageError("cannot read the plan '" + path + "'");
+}
+
+std::string DirectoryOf(const std::string& path) {
+  const std::string directory = std::filesystem::path(path).parent_path();
+  return directory.empty() ? "." : directory;
+}
+
 void Resolve(Program& program) {
   program.params = Split(program.param_texts, "-p");
   program.dims = Split(program.dim_texts, "--dim");

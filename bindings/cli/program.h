@@ -43,6 +43,12 @@ void AddTargetsOption(CLI::App& app, std::vector<std::string>& targets, const st
 // A file, or standard input for "-"; "" if it cannot be read.
 std::string ReadText(const std::string& path);
 
+// A plan takes the place of a program, for messages that point into it; UsageError if it cannot be
+// read.
+void ReadPlan(const std::string& path, Program& program);
+// Where files lie that it names by relative paths.
+std::string DirectoryOf(const std::string& path);
+
 // Reads the text and takes NAME=VALUE apart; UsageError if that cannot be done.
 void Resolve(Program& program);
 

@@ -7,9 +7,11 @@
 #include <cstdio>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "command.h"
+#include "error_text.h"
 #include "nlohmann/json.hpp"
 
 namespace cli {
@@ -121,12 +123,10 @@ void Print(const tl_tune_result& r, const tl_device_info& device) {
                                    : "not recorded: give it with -p");
 }
 
-int Run(Program& program, const Options& options) {
-  Resolve(program);
-  const Context context = MakeContext(program);
-  const int32_t device = ChooseDevice(context.get(), program);
-  const std::vector<int64_t> dims = DimsToTune(context.get(), program);
-  const CompileOptions compile(context.get(), program, device);
+// Tunes one program and prints what came of it.
+void TuneOne(tl_context* context, int32_t device, const Program& program, const Options& options) {
+  const std::vector<int64_t> dims = DimsToTune(context, program);
+  const CompileOptions compile(context, program, device);
   Screen screen{isatty(STDERR_FILENO) != 0};
   tl_tune_options tune = Sized<tl_tune_options>();
   tune.compile = &compile.options;
@@ -142,16 +142,104 @@ int Run(Program& program, const Options& options) {
   tune.user = &screen;
   tl_tune_result result = Sized<tl_tune_result>();
   tl_kernel* kernel = nullptr;
-  const tl_status status = tl_tune(context.get(), &tune, &kernel, &result);
+  const tl_status status = tl_tune(context, &tune, &kernel, &result);
   if (screen.bar) std::fputs("\r\033[K", stderr);
   Check(status);
   const Kernel owned(kernel);
   if (options.json) {
     std::fputs(result.report, stdout);
-    return kOk;
+    return;
   }
   std::printf("%s:%s\n", program.name.c_str(), DimsText(kernel, dims, program).c_str());
-  Print(result, DeviceInfo(context.get(), device));
+  Print(result, DeviceInfo(context, device));
+}
+
+// ---- Plans
+
+struct Stop {
+  int line;  // in the plan
+  Program program;
+};
+
+NamedValues Copied(const tl_param* values, size_t count) {
+  NamedValues out;
+  for (size_t i = 0; i < count; ++i) out.emplace_back(values[i].name, values[i].value);
+  return out;
+}
+
+int Collect(void* user, const tl_plan_stop* stop) {
+  const tl_compile_options& compile = *stop->compile;
+  Program program;
+  program.name = stop->program;
+  program.is_family = compile.family != nullptr;
+  program.file = program.name + (program.is_family ? ".tl" : "");
+  program.source = program.is_family ? tl_family_source(compile.family)
+                                     : std::string(compile.source, compile.source_size);
+  program.params = Copied(compile.params, compile.num_params);
+  program.dims = Copied(stop->dims, stop->num_dims);
+  program.shared_budget = compile.shared_budget;
+  static_cast<std::vector<Stop>*>(user)->push_back({stop->line, std::move(program)});
+  return 0;
+}
+
+std::vector<Stop> StopsOf(tl_context* context, int32_t device, const Program& plan) {
+  const std::string directory = DirectoryOf(plan.name);
+  std::vector<Stop> stops;
+  tl_plan_options options = Sized<tl_plan_options>();
+  options.device = device;
+  options.plan = plan.source.c_str();
+  options.plan_size = plan.source.size();
+  options.directory = directory.c_str();
+  options.visit = Collect;
+  options.user = &stops;
+  Check(tl_plan_each(context, &options));
+  return stops;
+}
+
+// One that fails keeps nobody else from being tuned. Whether it did not.
+bool TuneStop(tl_context* context, int32_t device, const Stop& stop, const Program& plan,
+              const Options& options) {
+  std::string message;
+  try {
+    TuneOne(context, device, stop.program, options);
+    return true;
+  } catch (const Failure& failure) {
+    message = ErrorText(failure, stop.program.file, stop.program.source);
+  } catch (const UsageError& error) {
+    message = std::string("error: INVALID_ARGUMENT: ") + error.what() + "\n";
+  }
+  std::fprintf(stderr, "%s  in %s, asked for at %s:%d\n", message.c_str(),
+               stop.program.name.c_str(), plan.file.c_str(), stop.line);
+  return false;
+}
+
+int RunPlan(Program& plan, const Options& options) {
+  if (!plan.param_texts.empty() || !plan.dim_texts.empty() || plan.shared_budget != 0)
+    throw UsageError("a plan has parameters, dims and shared budgets of its own");
+  ReadPlan(plan.name, plan);
+  const Context context = MakeContext(plan);
+  const int32_t device = ChooseDevice(context.get(), plan);
+  const std::vector<Stop> stops = StopsOf(context.get(), device, plan);
+  size_t tuned = 0;
+  if (options.json) std::puts("[");
+  for (const Stop& stop : stops) {
+    if (options.json && tuned > 0) std::puts(",");
+    if (TuneStop(context.get(), device, stop, plan, options)) ++tuned;
+  }
+  if (options.json) {
+    std::puts("]");
+  } else {
+    std::printf("%zu of the plan: %zu tuned, %zu failed\n", stops.size(), tuned,
+                stops.size() - tuned);
+  }
+  return tuned == stops.size() ? kOk : kFailed;
+}
+
+int Run(Program& program, const Options& options) {
+  if (program.name.ends_with(".toml")) return RunPlan(program, options);
+  Resolve(program);
+  const Context context = MakeContext(program);
+  TuneOne(context.get(), ChooseDevice(context.get(), program), program, options);
   return kOk;
 }
 
@@ -167,7 +255,12 @@ void AddTune(CLI::App& app, Session& session) {
   command->get_option("-p")->description(
       "compile-time value of a dim or parameter (repeatable); of a tune parameter: what to try, "
       "one value or several as 64,128");
-  command->add_option("--budget", options->budget, "seconds that it may take (30)")
+  command->get_option("PROGRAM")->description(
+      "file with a tile program ('-': standard input), name of a builtin family, or a plan "
+      "(PLAN.toml, docs/cache.md), of which everything for the device is tuned");
+  command
+      ->add_option("--budget", options->budget,
+                   "seconds that it may take (30); of a plan, for each kernel")
       ->check(CLI::PositiveNumber);
   command->add_option("--candidates", options->candidates, "compile at most so many; 0: no limit");
   command
@@ -183,7 +276,8 @@ void AddTune(CLI::App& app, Session& session) {
   SetExamples(*command,
               "  tl tune gemm -p M=4096 -p N=4096 -p K=4096 --budget 20\n"
               "  tl tune softmax -p t=bf16 --dim M=8192 --dim N=4096 --target cpu\n"
-              "  tl tune my_kernel.tl -p bm=64,128 --candidates 40 --json");
+              "  tl tune my_kernel.tl -p bm=64,128 --candidates 40 --json\n"
+              "  tl tune plan.toml --budget 20 && tl warm plan.toml");
   command->callback([&session, options] {
     session.run = [&session, options] { return Run(session.program, *options); };
   });

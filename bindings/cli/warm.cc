@@ -4,7 +4,6 @@
 
 #include <cinttypes>
 #include <cstdio>
-#include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
@@ -64,20 +63,11 @@ void PrintSummary(const tl_warm_result& r, bool json) {
               r.total, r.compiled, r.present, r.failed);
 }
 
-// The plan takes the place of a program in messages that point into it.
-void ReadPlan(const Options& options, Program& program) {
-  program.name = options.plan;
-  program.file = options.plan == "-" ? "<stdin>" : options.plan;
-  program.source = ReadText(options.plan);
-  if (program.source.empty()) throw UsageError("cannot read the plan '" + options.plan + "'");
-}
-
 int Run(const Options& options, Program& program) {
-  ReadPlan(options, program);
+  ReadPlan(options.plan, program);
   const Context context = MakeContext();
   Progress progress{program.file, isatty(STDERR_FILENO) != 0};
-  std::string directory = std::filesystem::path(options.plan).parent_path();
-  if (directory.empty()) directory = ".";
+  const std::string directory = DirectoryOf(options.plan);
   std::vector<const char*> targets;
   for (const std::string& target : options.targets) targets.push_back(target.c_str());
   tl_warm_options warm = Sized<tl_warm_options>();

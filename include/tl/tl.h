@@ -728,6 +728,36 @@ typedef struct tl_warm_result {
 TL_API tl_status tl_warm(tl_context* context, const tl_warm_options* options,
                          tl_warm_result* result);
 
+/* A kernel of a plan with one of its parameter sets and one of its sets of dims. Everything lives
+ * for the call. */
+typedef struct tl_plan_stop {
+  uint32_t struct_size;
+  int32_t line; /* of its [[kernel]] in the plan */
+  const void* next;
+  const char* program;               /* family or file, "source" where the plan has the text */
+  const tl_compile_options* compile; /* for the device that was asked for */
+  const tl_param* dims;              /* of the launches to tune it for */
+  size_t num_dims;
+} tl_plan_stop;
+/* May call the library. Anything but 0: go no further. */
+typedef int (*tl_plan_callback)(void* user, const tl_plan_stop* stop);
+
+typedef struct tl_plan_options {
+  uint32_t struct_size;
+  int32_t device;
+  const void* next;
+  const char* plan; /* as in tl_warm_options, these three */
+  size_t plan_size;
+  const char* directory;
+  tl_plan_callback visit;
+  void* user;
+} tl_plan_options;
+
+/* Calls `visit` for all that a plan asks for on a device, in the order written: what tl_warm
+ * compiles is what tl_tune can be given. Kernels for other targets are passed over;
+ * TL_INVALID_ARGUMENT where none is left. TL_CANCELLED: the callback said so. */
+TL_API tl_status tl_plan_each(tl_context* context, const tl_plan_options* options);
+
 /* What tl_compile would make of this request, as JSON, without compiling it: parameters, the
  * configuration chosen, threads and shared memory, `cached`, and where that is true the whole
  * report of the kernel. *data stays valid until the thread's next call of this function; *size

@@ -3,6 +3,7 @@
 #include <optional>
 #include <sstream>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/edit_distance.h"
@@ -149,17 +150,32 @@ Status MultiplyOut(const toml::table& table, size_t room, std::vector<ParamSet>&
   return absl::OkStatus();
 }
 
-Status ReadParams(const toml::table& kernel, size_t room, std::vector<ParamSet>& out) {
-  const toml::node* node = kernel.get("params");
+// A table of values, or several: the sets that `key` of a kernel stands for.
+Status ReadSets(const toml::table& kernel, std::string_view key, size_t room,
+                std::vector<ParamSet>& out) {
+  const toml::node* node = kernel.get(key);
   if (!node) return MultiplyOut({}, room, out);
   if (const toml::table* table = node->as_table()) return MultiplyOut(*table, room, out);
   const toml::array* sets = node->as_array();
   constexpr std::string_view kExpected = "a table of values, or a list of such tables";
-  if (!sets || sets->empty()) return WrongType(*node, "params", kExpected);
+  if (!sets || sets->empty()) return WrongType(*node, key, kExpected);
   for (const toml::node& set : *sets) {
     const toml::table* table = set.as_table();
-    if (!table) return WrongType(set, "params", kExpected);
+    if (!table) return WrongType(set, key, kExpected);
     TL_RETURN_IF_ERROR(MultiplyOut(*table, room - std::min(room, out.size()), out));
+  }
+  return absl::OkStatus();
+}
+
+// Dims are numbers, whatever the program: parameters may be anything.
+Status CheckDims(const toml::table& kernel, const std::vector<ParamSet>& sets) {
+  for (const ParamSet& set : sets) {
+    for (const auto& [name, value] : set) {
+      int64_t number = -1;
+      if (absl::SimpleAtoi(value, &number) && number >= 0) continue;
+      return Wrong(*kernel.get("dims"), absl::StrCat("the dim '", name, "' is '", value,
+                                                     "'; a dim is a number from 0 up"));
+    }
   }
   return absl::OkStatus();
 }
@@ -173,8 +189,9 @@ StatusOr<int64_t> ReadBudget(const toml::table& kernel) {
 }
 
 StatusOr<PlanEntry> ReadEntry(const toml::table& kernel, size_t room) {
-  TL_RETURN_IF_ERROR(CheckKeys(kernel, "a kernel",
-                               {"family", "file", "source", "targets", "shared_budget", "params"}));
+  TL_RETURN_IF_ERROR(
+      CheckKeys(kernel, "a kernel",
+                {"family", "file", "source", "targets", "shared_budget", "params", "dims"}));
   PlanEntry entry;
   entry.span = SpanOf(kernel.source());
   TL_ASSIGN_OR_RETURN(entry.family, ReadText(kernel, "family"));
@@ -184,7 +201,9 @@ StatusOr<PlanEntry> ReadEntry(const toml::table& kernel, size_t room) {
     return Wrong(kernel, "a kernel names exactly one of family, file and source");
   TL_ASSIGN_OR_RETURN(entry.targets, ReadTargets(kernel));
   TL_ASSIGN_OR_RETURN(entry.shared_budget, ReadBudget(kernel));
-  TL_RETURN_IF_ERROR(ReadParams(kernel, room, entry.params));
+  TL_RETURN_IF_ERROR(ReadSets(kernel, "params", room, entry.params));
+  TL_RETURN_IF_ERROR(ReadSets(kernel, "dims", room / entry.params.size(), entry.dims));
+  TL_RETURN_IF_ERROR(CheckDims(kernel, entry.dims));
   return entry;
 }
 
@@ -212,7 +231,7 @@ StatusOr<Plan> ReadPlan(const toml::table& root) {
     const toml::table* kernel = element.as_table();
     if (!kernel) return WrongType(element, "kernel", "tables named [[kernel]]");
     TL_ASSIGN_OR_RETURN(PlanEntry entry, ReadEntry(*kernel, room));
-    room -= entry.params.size();
+    room -= entry.params.size() * entry.dims.size();
     plan.entries.push_back(std::move(entry));
   }
   return plan;

@@ -1,4 +1,5 @@
-// Plans: what to compile ahead of time, as TOML text. docs/cache.md describes the format.
+// Plans: what to compile ahead of time and what to tune for, as TOML text. docs/cache.md describes
+// the format.
 #ifndef TILEJIT_SERVICE_PLAN_H_
 #define TILEJIT_SERVICE_PLAN_H_
 
@@ -24,6 +25,7 @@ struct PlanEntry {
   std::vector<std::string> targets;  // empty: those of the plan
   int64_t shared_budget = 0;
   std::vector<ParamSet> params;  // lists multiplied out; at least one
+  std::vector<ParamSet> dims;    // of launches that it is tuned for, numbers; the same
   Span span;                     // in the plan
 };
 
@@ -37,7 +39,7 @@ struct Plan {
 StatusOr<Plan> ParsePlan(std::string_view text);
 
 inline constexpr size_t kMaxPlanBytes = size_t{4} << 20;
-// Parameter sets of all entries together.
+// Parameter sets, each with every set of dims, of all entries together.
 inline constexpr size_t kMaxPlanKernels = 100'000;
 
 // The plan that warms one request for one target.

@@ -1,13 +1,12 @@
 #include "service/warm.h"
 
 #include <algorithm>
-#include <fstream>
-#include <iterator>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "base/thread_pool.h"
+#include "service/plan_programs.h"
 
 namespace tl {
 namespace {
@@ -17,26 +16,6 @@ struct Job {
   const ParamSet* params;
   std::string target;
 };
-
-std::string_view NameOf(const PlanEntry& entry) {
-  if (!entry.family.empty()) return entry.family;
-  return entry.file.empty() ? std::string_view("source") : std::string_view(entry.file);
-}
-
-StatusOr<std::string> ReadProgram(const std::string& file, const std::string& directory) {
-  if (file.front() != '/' && directory.empty()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "the plan names the file '", file, "', and nothing says in which directory it lies"));
-  }
-  const std::string path = file.front() == '/' ? file : absl::StrCat(directory, "/", file);
-  std::ifstream in(path, std::ios::binary);
-  std::string text;
-  // Of a directory, or anything endless, no more than the limit is read.
-  for (char c; text.size() <= kMaxPlanBytes && in.get(c);) text += c;
-  if (text.empty()) return absl::NotFoundError(absl::StrCat("cannot read '", path, "'"));
-  TL_RETURN_IF_ERROR(CheckSourceSize(text));
-  return text;
-}
 
 Status AtEntry(const PlanEntry& entry, const Status& status) {
   return MakeError(status.code(), status.message(), {.span = entry.span, .log = {}});
@@ -54,8 +33,7 @@ class Warming {
       for (const ParamSet& params : entry.params) {
         for (const std::string& target : targets) jobs_.push_back({&entry, &params, target});
       }
-      texts_.push_back(entry.file.empty() ? entry.source
-                                          : ReadProgram(entry.file, options_.directory));
+      texts_.push_back(TextOf(entry, options_.directory));
     }
     if (!jobs_.empty()) return absl::OkStatus();
     return absl::InvalidArgumentError(

@@ -217,6 +217,10 @@ TEST(Structs, NullEverywhere) {
   EXPECT_EQ(tl_tune(context, nullptr, &out, nullptr), TL_INVALID_ARGUMENT);
   EXPECT_EQ(tl_tune(context, &tune, nullptr, nullptr), TL_INVALID_ARGUMENT);
   EXPECT_EQ(tl_tune(context, &tune, &out, nullptr), TL_INVALID_ARGUMENT);  // no program
+  const tl_plan_options plan = Sized<tl_plan_options>();
+  EXPECT_EQ(tl_plan_each(nullptr, &plan), TL_INVALID_ARGUMENT);
+  EXPECT_EQ(tl_plan_each(context, nullptr), TL_INVALID_ARGUMENT);
+  EXPECT_EQ(tl_plan_each(context, &plan), TL_INVALID_ARGUMENT);  // no plan
   const tl_warm_options warm = Sized<tl_warm_options>();
   EXPECT_EQ(tl_warm(nullptr, &warm, nullptr), TL_INVALID_ARGUMENT);
   EXPECT_EQ(tl_warm(context, nullptr, nullptr), TL_INVALID_ARGUMENT);

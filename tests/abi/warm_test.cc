@@ -179,6 +179,105 @@ void ExpectIn(const std::string& text, std::initializer_list<const char*> parts)
   }
 }
 
+// ---- Walking
+
+struct Walk {
+  std::vector<std::string> stops;  // "line program params | dims"
+  size_t stop_after = 100;
+  tl_context* context = nullptr;
+  bool compiles = true;
+};
+
+std::string Joined(const tl_param* values, size_t count) {
+  std::string text;
+  for (size_t i = 0; i < count; ++i) {
+    if (i > 0) text += " ";
+    text += std::string(values[i].name) + "=" + values[i].value;
+  }
+  return text;
+}
+
+int Visit(void* user, const tl_plan_stop* stop) {
+  Walk& walk = *static_cast<Walk*>(user);
+  walk.stops.push_back(std::to_string(stop->line) + " " + stop->program + " " +
+                       Joined(stop->compile->params, stop->compile->num_params) + " | " +
+                       Joined(stop->dims, stop->num_dims));
+  // What is given is a request, as it stands.
+  tl_kernel* kernel = nullptr;
+  walk.compiles = walk.compiles && tl_compile(walk.context, stop->compile, &kernel) == TL_OK;
+  tl_kernel_release(kernel);
+  return walk.stops.size() == walk.stop_after;
+}
+
+tl_status WalkThrough(tl_context* context, const std::string& plan, const char* directory,
+                      Walk& walk) {
+  walk.context = context;
+  tl_plan_options options = Sized<tl_plan_options>();
+  options.device = families::FindDevice(context, "reference");
+  options.plan = plan.c_str();
+  options.directory = directory;
+  options.visit = Visit;
+  options.user = &walk;
+  return tl_plan_each(context, &options);
+}
+
+TEST(PlanEach, VisitsWhatIsForTheDeviceInOrder) {
+  const TempDir dir;
+  std::ofstream(dir / "add.tl") << border::AddProgram(7);
+  const std::string directory = dir / ".";
+  const border::Context context = ContextOn(dir / "cache");
+  const std::string plan =
+      "plan = 1\n"
+      "[[kernel]]\nfamily = \"vector_add\"\nparams = { t = [\"f32\", \"f16\"] }\n"
+      "dims = [{ N = [1, 2] }, { N = 30 }]\n"
+      "[[kernel]]\nfamily = \"softmax\"\ntargets = [\"sm_80\", \"cpu\"]\n"
+      "[[kernel]]\nfile = \"add.tl\"\ntargets = [\"sm_80\", \"reference\"]\n";
+  const std::vector<std::string> all = {"2 vector_add t=f32 | N=1",
+                                        "2 vector_add t=f32 | N=2",
+                                        "2 vector_add t=f32 | N=30",
+                                        "2 vector_add t=f16 | N=1",
+                                        "2 vector_add t=f16 | N=2",
+                                        "2 vector_add t=f16 | N=30",
+                                        "9 add.tl  | "};
+  Walk walk;
+  EXPECT_EQ(WalkThrough(context.get(), plan, directory.c_str(), walk), TL_OK)
+      << families::LastError();
+  EXPECT_EQ(walk.stops, all);
+  EXPECT_TRUE(walk.compiles);
+  Walk some;
+  some.stop_after = 2;
+  EXPECT_EQ(WalkThrough(context.get(), plan, directory.c_str(), some), TL_CANCELLED);
+  EXPECT_EQ(some.stops.size(), 2u);
+}
+
+TEST(PlanEach, WhatCannotBe) {
+  struct Row {
+    const char* plan;
+    tl_status status;
+    const char* message;
+    int line;
+  };
+  const Row rows[] = {
+      {"plan = 2", TL_INVALID_ARGUMENT, "plans of version 2", 1},
+      {"plan = 1\n[[kernel]]\nfamily = \"softmax\"\ntargets = [\"sm_80\"]", TL_INVALID_ARGUMENT,
+       "no kernel of the plan is for reference", 0},
+      {"plan = 1\ntargets = [\"sm_1\"]\n[[kernel]]\nfamily = \"softmax\"", TL_NOT_FOUND,
+       "no target or GPU 'sm_1'", 3},
+      {"plan = 1\n[[kernel]]\nfile = \"missing.tl\"", TL_NOT_FOUND, "cannot read '/tmp/missing.tl'",
+       2},
+  };
+  const border::Context context = ContextOn("");
+  for (const Row& row : rows) {
+    Walk walk;
+    EXPECT_FAILS(WalkThrough(context.get(), row.plan, "/tmp", walk), row.status, row.message);
+    EXPECT_EQ(border::LastInfo().line, row.line);
+    EXPECT_TRUE(walk.stops.empty());
+  }
+  Walk walk;
+  EXPECT_FAILS(WalkThrough(context.get(), "plan = 1\n[[kernel]]\nfile = \"a.tl\"", nullptr, walk),
+               TL_INVALID_ARGUMENT, "nothing says in which directory it lies");
+}
+
 TEST(Query, TellsWithoutCompiling) {
   const TempDir dir;
   const border::Context context = ContextOn(dir / "cache");

@@ -200,6 +200,27 @@ if "$TL" devices | grep -q ' cpu '; then
   expect 0 '"configuration_from": "record"' compile "${softmax[@]}" --target cpu --emit report
   expect 0 '^chosen by      caller$' query "${softmax[@]}" -p bm=8 --target cpu
   expect 2 'budget' tune softmax --budget 0
+  # A plan: what is for this device, each with its dims; what fails keeps nobody else from it.
+  cat >tune.toml <<'END'
+plan = 1
+[[kernel]]
+family = "softmax"
+params = { t = "f32", N = [32, 48] }
+dims = { M = [3, 500] }
+[[kernel]]
+family = "gemm"
+targets = ["sm_90a"]
+END
+  expect 0 '^4 of the plan: 4 tuned, 0 failed$' tune tune.toml --backend cpu --budget 20
+  expect 0 '^softmax: N=48 t=f32 M=500$' tune tune.toml --backend cpu --budget 20
+  expect 0 '^\]$' tune tune.toml --backend cpu --budget 20 --candidates 2 --json
+  expect 0 '^chosen by      record: ' query softmax -p t=f32 -p N=48 --target cpu
+  expect 0 '^2 kernels: 0 compiled, 2 were there' warm tune.toml --target cpu
+  printf '[[kernel]]\nfile = "bad.tl"\n' >>tune.toml
+  expect 3 'in bad.tl, asked for at tune.toml:9$' tune tune.toml --backend cpu --candidates 2
+  expect 3 '^5 of the plan: 4 tuned, 1 failed$' tune tune.toml --backend cpu --candidates 2
+  expect 2 'of its own' tune tune.toml -p t=f16 --backend cpu
+  expect 3 'no kernel of the plan is for cpu' tune plan.toml --backend cpu
   expect 3 "no parameter 'bq'; did you mean" tune softmax -p bq=1,2 --backend cpu
   expect 3 "where bm . bn <= .* does not hold" tune softmax -p bm=16 -p bn=4096,8192 --backend cpu
   # The first process compiles, the second takes the kernel from the store.

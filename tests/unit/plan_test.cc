@@ -29,6 +29,7 @@ file = "my.tl"
 targets = ["H100"]
 shared_budget = 65536
 params = [{ M = 1 }, { M = [2, 3], t = "f32" }]
+dims = { K = [5, 6], L = 7 }
 
 [[kernel]]
 source = "tl 1.0"
@@ -58,7 +59,10 @@ TEST(PlanTest, ReadsAndMultipliesOut) {
   EXPECT_THAT(file.params, ElementsAre(ElementsAre(Pair("M", "1")),
                                        ElementsAre(Pair("M", "2"), Pair("t", "f32")),
                                        ElementsAre(Pair("M", "3"), Pair("t", "f32"))));
+  EXPECT_THAT(file.dims, ElementsAre(ElementsAre(Pair("K", "5"), Pair("L", "7")),
+                                     ElementsAre(Pair("K", "6"), Pair("L", "7"))));
   EXPECT_EQ(file.span.line, 11);
+  EXPECT_THAT(gemm.dims, ElementsAre(IsEmpty()));
   EXPECT_THAT(plan->entries[2].params, ElementsAre(IsEmpty()));
 }
 
@@ -103,6 +107,10 @@ TEST(PlanTest, SaysWhatIsWrongAndWhere) {
       {"plan = 1\n[[kernel]]\nfile = \"a\"\nparams = { x = [[1]] }", "'x' is a list; expected", 4},
       {"plan = 1\n[[kernel]]\nfile = \"a\"\nparams = { x = \"\" }", "'x' is empty", 4},
       {"plan = 1\n[[kernel]]\nfile = \"a\"\nparams = { x = 1979-05-27 }", "'x' is a date", 4},
+      {"plan = 1\n[[kernel]]\nfile = \"a\"\ndims = 1", "'dims' is an integer; expected a table", 4},
+      {"plan = 1\n[[kernel]]\nfile = \"a\"\ndims = { M = \"f32\" }",
+       "the dim 'M' is 'f32'; a dim is a number from 0 up", 4},
+      {"plan = 1\n[[kernel]]\nfile = \"a\"\ndims = { M = -1 }", "the dim 'M' is '-1'", 4},
   };
   for (const Mistake& m : mistakes) {
     SCOPED_TRACE(m.text);
@@ -129,6 +137,10 @@ TEST(PlanTest, HasLimits) {
     absl::StrAppend(&plan, "[[kernel]]\nfamily = \"gemm\"\nparams = {a = ", list, ", b = ", list,
                     ", c = ", list, ", d = ", list, "}\n");
   }
+  EXPECT_TRUE(absl::IsResourceExhausted(ParsePlan(plan).status()));
+  // So does each with every set of dims.
+  plan = "plan = 1\n[[kernel]]\nfamily = \"gemm\"\nparams = {a = " + list + ", b = " + list +
+         ", c = " + list + "}\ndims = {d = " + list + ", e = " + list + ", f = [1, 2]}\n";
   EXPECT_TRUE(absl::IsResourceExhausted(ParsePlan(plan).status()));
   status = ParsePlan(std::string(kMaxPlanBytes + 1, '#')).status();
   EXPECT_THAT(std::string(status.message()), HasSubstr("the limit is 4194304"));

@@ -482,6 +482,7 @@ pub mod experimental {
     callbacks!(CALLBACKS {
         tl_tune_callback = fn(*mut c_void, *const tl_tune_event) -> c_int;
         tl_warm_callback = fn(*mut c_void, *const tl_warm_event) -> c_int;
+        tl_plan_callback = fn(*mut c_void, *const tl_plan_stop) -> c_int;
     });
 
     structs!(all_structs {
@@ -576,11 +577,31 @@ pub mod experimental {
             present: u64,
             failed: u64,
         }
+        tl_plan_stop {
+            struct_size: u32,
+            line: i32,
+            next: *const c_void,
+            program: *const c_char,
+            compile: *const tl_compile_options,
+            dims: *const tl_param,
+            num_dims: usize,
+        }
+        tl_plan_options {
+            struct_size: u32,
+            device: i32,
+            next: *const c_void,
+            plan: *const c_char,
+            plan_size: usize,
+            directory: *const c_char,
+            visit: tl_plan_callback,
+            user: *mut c_void,
+        }
     });
 
     functions!(FUNCTIONS {
         fn tl_tune(context: *mut tl_context, options: *const tl_tune_options, out: *mut *mut tl_kernel, result: *mut tl_tune_result) -> tl_status;
         fn tl_warm(context: *mut tl_context, options: *const tl_warm_options, result: *mut tl_warm_result) -> tl_status;
+        fn tl_plan_each(context: *mut tl_context, options: *const tl_plan_options) -> tl_status;
         fn tl_query(context: *mut tl_context, options: *const tl_compile_options, data: *mut *const c_char, size: *mut usize) -> tl_status;
         fn tl_layout_svg(name: *const c_char, data: *mut *const c_char, size: *mut usize) -> tl_status;
     });
