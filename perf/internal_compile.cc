@@ -124,7 +124,7 @@ void Register(Backend* nvrtc) {
 int main(int argc, char** argv) {
   benchmark::Initialize(&argc, argv);
   const std::unique_ptr<tl::Backend> backend = tl::MakeCudaBackend(tl::Paths());
-  const bool compiler = backend->CompilerIdentity().ok();
+  const bool compiler = backend->CompilerIdentity(tl::Sm80()).ok();
   if (compiler) {
     tl::PrintFirstUse(*backend);
   } else {

@@ -54,6 +54,9 @@ struct Entry {
   int groups = 1;
   int64_t shared_bytes = 0;  // dynamic shared memory (GPU) or scratch arena (CPU) per block
   std::vector<BoxOfTensor> boxes;
+  // It touches memory only when the kernel before it on its stream has ended, and sees to that
+  // itself: it may be started before.
+  bool early = false;
 };
 
 // Source text of a whole program.

@@ -53,6 +53,7 @@ struct Target {
   bool register_fragments = false;
   bool async_copies = false;  // global to shared memory without passing through registers
   bool bulk_copies = false;   // BulkLoad
+  bool early_starts = false;  // a kernel may start while the one before it ends, and wait there
   bool matrix_loads = false;  // LoadMatrix
   std::vector<MatrixAtom> matrix_atoms;  // fastest first among those that fit one gemm
 };

@@ -59,6 +59,7 @@ std::string WriteMetadata(const Module& module, const std::vector<Entry>& entrie
                     {"threads", e.threads},
                     {"groups", e.groups},
                     {"shared_bytes", e.shared_bytes},
+                    {"early", e.early},
                     {"boxes", WriteBoxes(e.boxes)}});
   }
   nlohmann::json parameters = nlohmann::json::object();
@@ -82,8 +83,11 @@ StatusOr<std::vector<Entry>> ReadMetadata(std::string_view text, size_t num_laun
                 e["threads"].get<int>(),
                 e["groups"].get<int>(),
                 e["shared_bytes"].get<int64_t>(),
-                {}};
+                {},
+                false};
     if (!e.contains("boxes") || !ReadBoxes(e["boxes"], entry.boxes)) return bad;
+    if (!e.contains("early") || !e["early"].is_boolean()) return bad;
+    entry.early = e["early"].get<bool>();
     entries.push_back(std::move(entry));
   }
   if (entries.size() != num_launches) return bad;

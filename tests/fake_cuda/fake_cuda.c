@@ -110,7 +110,7 @@ EXPORT Result cuInit(unsigned flags) {
   return state.init_result;
 }
 EXPORT Result cuDriverGetVersion(int* version) {
-  *version = 12040;
+  *version = state.version != 0 ? state.version : 12040;
   return kOk;
 }
 EXPORT Result cuGetErrorName(Result error, const char** text) {
@@ -250,14 +250,11 @@ static void Record(const struct FakeLaunch* launch) {
   pthread_mutex_unlock(&mutex);
 }
 
-EXPORT Result cuLaunchKernel(struct Function* function, unsigned gx, unsigned gy, unsigned gz,
-                             unsigned bx, unsigned by, unsigned bz, unsigned shared,
-                             struct Stream* stream, void** params, void** extra) {
-  IN_CONTEXT();
+static Result Start(struct Function* function, unsigned grid, unsigned block, unsigned shared,
+                    struct Stream* stream, void** params, int early) {
   if (state.launch_result != kOk) return state.launch_result;
   if (function->module->context != Current()) return kInvalidContext;
-  if (extra != NULL || gy != 1 || gz != 1 || by != 1 || bz != 1) return kInvalidValue;
-  struct FakeLaunch launch = {{0}, Current()->device, gx, bx, shared, stream, 0};
+  struct FakeLaunch launch = {{0}, Current()->device, grid, block, shared, stream, 0, early};
   memcpy(launch.symbol, function->symbol, sizeof(launch.symbol));
   if (params != NULL) memcpy(&launch.first_param, params[0], 8);
   if (stream != NULL && stream->capturing && stream->num_captured < 64) {
@@ -266,6 +263,39 @@ EXPORT Result cuLaunchKernel(struct Function* function, unsigned gx, unsigned gy
   }
   Record(&launch);
   return kOk;
+}
+
+EXPORT Result cuLaunchKernel(struct Function* function, unsigned gx, unsigned gy, unsigned gz,
+                             unsigned bx, unsigned by, unsigned bz, unsigned shared,
+                             struct Stream* stream, void** params, void** extra) {
+  IN_CONTEXT();
+  if (extra != NULL || gy != 1 || gz != 1 || by != 1 || bz != 1) return kInvalidValue;
+  return Start(function, gx, bx, shared, stream, params, 0);
+}
+
+/* CUlaunchConfig and CUlaunchAttribute, as far as programmatic launches go. */
+struct LaunchAttribute {
+  int id, padding;
+  union {
+    char bytes[64];
+    int allowed;
+  } value;
+};
+struct LaunchConfig {
+  unsigned grid[3], block[3], shared;
+  struct Stream* stream;
+  const struct LaunchAttribute* attributes;
+  unsigned num_attributes;
+};
+EXPORT Result cuLaunchKernelEx(const struct LaunchConfig* c, struct Function* function,
+                               void** params, void** extra) {
+  IN_CONTEXT();
+  if (extra != NULL || c->grid[1] != 1 || c->grid[2] != 1 || c->block[1] != 1 || c->block[2] != 1) {
+    return kInvalidValue;
+  }
+  if (c->num_attributes != 1 || c->attributes[0].id != 6) return kInvalidValue;
+  return Start(function, c->grid[0], c->block[0], c->shared, c->stream, params,
+               c->attributes[0].value.allowed);
 }
 
 EXPORT Result cuStreamCreate(struct Stream** stream, unsigned flags) {

@@ -17,6 +17,7 @@ struct FakeLaunch {
   unsigned grid_x, block_x, shared_bytes;
   void* stream;
   uint64_t first_param; /* 8 bytes at params[0] */
+  int early;            /* may start before the launch before it has ended */
 };
 
 struct FakeCuda {
@@ -25,6 +26,7 @@ struct FakeCuda {
   int num_devices;   /* 0 … kFakeMaxDevices */
   int load_result;   /* what cuModuleLoadDataEx returns; 0: accepts ELF files */
   int launch_result; /* what cuLaunchKernel returns */
+  int version;       /* of the driver; 0: 12040 */
   int deinitialized; /* every call fails as after the end of the process' main function */
   int capturing;     /* a stream that the test passes is being captured; 2: the default stream
                         cannot be asked */

@@ -176,6 +176,34 @@ TEST_F(FakeDriverTest, ImpossibleGridsAreRefused) {
   EXPECT_EQ(state_->num_launches, 0);
 }
 
+TEST_F(FakeDriverTest, KernelsThatWaitThemselvesMayStartEarly) {
+  std::vector<Entry> entries = Entries();
+  entries[1].early = true;
+  const struct {
+    int version;
+    std::vector<int> early;
+  } cases[] = {{12040, {0, 1}}, {12030, {0, 1}}, {12020, {0, 0}}};
+  for (const auto& c : cases) {
+    reset_();
+    state_->version = c.version;
+    SearchPaths paths;
+    paths.cuda_driver = TL_FAKE_CUDA;
+    const std::unique_ptr<Backend> backend = MakeCudaBackend(paths);
+    const auto kernel = backend->Load(kBinary, entries, Module(), 0);
+    ASSERT_TRUE(kernel.ok()) << kernel.status();
+    int64_t argument = 1;
+    void* params[] = {&argument};
+    for (int entry : {0, 1}) ASSERT_TRUE((*kernel)->Launch(entry, 5, {params, 1, nullptr}).ok());
+    ASSERT_EQ(state_->num_launches, 2);
+    for (int i : {0, 1}) {
+      EXPECT_EQ(state_->launches[i].early, c.early[i]) << c.version;
+      EXPECT_EQ(state_->launches[i].grid_x, 5u);
+      EXPECT_EQ(state_->launches[i].block_x, static_cast<unsigned>(entries[i].threads));
+      EXPECT_EQ(state_->launches[i].shared_bytes, static_cast<unsigned>(entries[i].shared_bytes));
+    }
+  }
+}
+
 TEST_F(FakeDriverTest, RejectedBinaryNamesBothVersions) {
   for (int result : {200, 209, 218, 222}) {
     state_->load_result = result;

@@ -278,7 +278,23 @@ TEST(EmitC, NamesDoNotMatter) {
 }
 
 TEST(EmitC, TextDoesNotDependOnTheArchitecture) {
-  EXPECT_EQ(Generate(kScale, {}, "sm_75")->source, Generate(kScale, {}, "sm_120a")->source);
+  EXPECT_EQ(Generate(kScale, {}, "sm_75")->source, Generate(kScale, {}, "sm_89")->source);
+  EXPECT_EQ(Generate(kScale, {}, "sm_90")->source, Generate(kScale, {}, "sm_120a")->source);
+}
+
+// Nothing is read or written before the kernel before this one has ended.
+TEST(EmitC, KernelsThatStartEarlyWait) {
+  for (const auto& [target, early] : {std::pair{"sm_89", false}, {"sm_90a", true}}) {
+    const StatusOr<Generated> g = Generate(kScale, {}, target);
+    ASSERT_TRUE(g.ok()) << g.status();
+    EXPECT_EQ(g->entries[0].early, early);
+    const std::string text = testing::KernelText(*g);
+    const size_t wait = text.find("tl_await_kernel_before();");
+    ASSERT_EQ(wait != std::string::npos, early) << text;
+    if (!early) continue;
+    EXPECT_LT(wait, text.find("tl_admit_kernel_behind();"));
+    for (const char* access : {"a0[", "a1[", "s0[", "tl_move"}) EXPECT_LT(wait, text.find(access));
+  }
 }
 
 TEST(EmitC, RefusesMoreThreadsThanThereAre) {

@@ -55,6 +55,7 @@ StatusOr<std::string> EmitLaunch(const Module& module, const Launch& launch, con
   entry.threads = static_cast<int>(threads);
   entry.groups = launch.groups;
   entry.shared_bytes = launch.arena_bytes;
+  entry.early = target.early_starts;
   for (const TensorBox& box : launch.boxes) {
     entry.boxes.push_back({box.tensor, box.extents, box.row_bytes});
   }

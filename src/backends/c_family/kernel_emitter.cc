@@ -94,6 +94,11 @@ StatusOr<std::string> KernelEmitter::Emit(std::string_view symbol) {
   DeclareSums();
   DeclareIndices();
   DeclareMutables();
+  // Before anything touches memory; the next kernel then waits for this one.
+  if (target_.early_starts) {
+    Line("tl_await_kernel_before();");
+    Line("tl_admit_kernel_behind();");
+  }
   TL_RETURN_IF_ERROR(EmitBlock(launch_.body));
   out_ += "}\n";
   return std::move(out_);

@@ -77,6 +77,24 @@ inline constexpr unsigned kStreamNonBlocking = 1;
 inline constexpr unsigned kEventDefault = 0;
 inline constexpr int kCaptureThreadLocal = 1;
 
+// CUlaunchAttribute, CUlaunchConfig
+inline constexpr int kProgrammaticStreamSerialization = 6;
+struct LaunchAttribute {
+  int id = 0;
+  int padding = 0;
+  union Value {
+    char bytes[64];
+    int allowed;
+  } value = {};
+};
+struct LaunchConfig {
+  unsigned grid[3], block[3];
+  unsigned shared_bytes;
+  Stream stream;
+  LaunchAttribute* attributes;
+  unsigned num_attributes;
+};
+
 struct Api {
   Result (*Init)(unsigned flags) = nullptr;
   Result (*DriverGetVersion)(int* version) = nullptr;
@@ -102,6 +120,9 @@ struct Api {
                          unsigned block_x, unsigned block_y, unsigned block_z,
                          unsigned shared_bytes, Stream stream, void** params,
                          void** extra) = nullptr;
+  // Null where streams that are captured do not take programmatic launches yet (before CUDA 12.3).
+  Result (*LaunchKernelEx)(const LaunchConfig* config, Function function, void** params,
+                           void** extra) = nullptr;
   // Null before CUDA 12.
   Result (*TensorMapEncodeTiled)(void* map, int type, unsigned rank, void* data,
                                  const uint64_t* dims, const uint64_t* strides, const unsigned* box,

@@ -60,6 +60,7 @@ Status LoadedModule::AddKernel(const Entry& entry) {
                    "cuModuleGetFunction"));
   kernel.threads = static_cast<unsigned>(entry.threads);
   kernel.shared_bytes = static_cast<unsigned>(entry.shared_bytes);
+  kernel.early = entry.early;
   if (entry.shared_bytes > 0) {
     TL_RETURN_IF_ERROR(driver.Check(api_.FuncSetAttribute(kernel.function, kFuncMaxDynamicShared,
                                                           static_cast<int>(kernel.shared_bytes)),
@@ -97,10 +98,22 @@ Status LoadedModule::Launch(int entry, int64_t blocks, const LaunchParams& param
   const ContextScope scope(api_, context_);
   if (scope.result() != kSuccess)
     return device_->driver().Error(scope.result(), "cuCtxPushCurrent");
-  const Result result = api_.LaunchKernel(
-      kernel.function, static_cast<unsigned>(blocks), 1, 1, kernel.threads, 1, 1,
-      kernel.shared_bytes, static_cast<Stream>(params.stream), params.params, nullptr);
+  const Result result = Start(kernel, static_cast<unsigned>(blocks), params);
   return result == kSuccess ? Status() : device_->driver().Error(result, "cuLaunchKernel");
+}
+
+Result LoadedModule::Start(const Kernel& kernel, unsigned blocks,
+                           const LaunchParams& params) const {
+  const auto stream = static_cast<Stream>(params.stream);
+  if (!kernel.early || !api_.LaunchKernelEx) {
+    return api_.LaunchKernel(kernel.function, blocks, 1, 1, kernel.threads, 1, 1,
+                             kernel.shared_bytes, stream, params.params, nullptr);
+  }
+  LaunchAttribute early{.id = kProgrammaticStreamSerialization};
+  early.value.allowed = 1;
+  const LaunchConfig config{
+      {blocks, 1, 1}, {kernel.threads, 1, 1}, kernel.shared_bytes, stream, &early, 1};
+  return api_.LaunchKernelEx(&config, kernel.function, params.params, nullptr);
 }
 
 Status LoadedModule::Describe(const TensorMapRecipe& r, TensorMap& map) const {

@@ -20,8 +20,9 @@ class LoadedModule : public LoadedKernel {
                                                       const std::vector<Entry>& entries);
   ~LoadedModule() override;
 
-  // Calls cuLaunchKernel and, where another context is current, three more functions of the driver;
-  // no lock, no allocation. A thread that has no context yet gets this one for the call.
+  // Calls cuLaunchKernel or cuLaunchKernelEx and, where another context is current, three more
+  // functions of the driver; no lock, no allocation. A thread that has no context yet gets this one
+  // for the call.
   Status Launch(int entry, int64_t blocks, const LaunchParams& params) override;
   Status Describe(const TensorMapRecipe& recipe, TensorMap& map) const override;
   std::string Facts() const override { return facts_; }
@@ -31,11 +32,13 @@ class LoadedModule : public LoadedKernel {
     Function function = nullptr;
     unsigned threads = 1;
     unsigned shared_bytes = 0;
+    bool early = false;  // Entry::early
   };
 
   LoadedModule(std::shared_ptr<CudaDevice> device, Context context)
       : device_(std::move(device)), api_(device_->api()), context_(context) {}
   Status AddKernel(const Entry& entry);
+  Result Start(const Kernel& kernel, unsigned blocks, const LaunchParams& params) const;
 
   const std::shared_ptr<CudaDevice> device_;
   const Api& api_;

@@ -111,6 +111,15 @@ template <class T> TL_FN T tl_lane_xor(T x, int mask) {
 }
 TL_FN bool tl_lane_xor(bool x, int mask) { return tl_lane_xor((int)x, mask) != 0; }
 
+// Programmatic dependent launch: until the kernel before this one on the stream has ended and its writes
+// are seen; from here on the one behind it may take free places, to wait there.
+//@ tl_await_kernel_before
+TL_FN void tl_await_kernel_before() { asm volatile("griddepcontrol.wait;" : : : "memory"); }
+//@ tl_admit_kernel_behind
+TL_FN void tl_admit_kernel_behind() {
+  asm volatile("griddepcontrol.launch_dependents;" : : : "memory");
+}
+
 //@ tl_shared_address
 TL_FN unsigned tl_shared_address(const void* p) { return (unsigned)__cvta_generic_to_shared(p); }
 

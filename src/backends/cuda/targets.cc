@@ -112,6 +112,7 @@ Target MakeTarget(const Arch& arch) {
   t.register_fragments = true;
   t.async_copies = arch.number >= 80;
   t.bulk_copies = arch.number == 90;  // TMA
+  t.early_starts = arch.number >= 90;
   t.matrix_loads = true;
   for (const AtomRow& row : kAtoms) {
     const bool has = row.from <= arch.number && arch.number <= row.until;

@@ -1,4 +1,9 @@
 
+// Kernels are run one after the other.
+//@ tl_await_kernel_before tl_admit_kernel_behind
+TL_FN void tl_await_kernel_before() {}
+TL_FN void tl_admit_kernel_behind() {}
+
 // ---- Instructions of a warpgroup, and the async proxy. ----
 //@ tl_descriptor
 template <class T>
