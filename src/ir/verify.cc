@@ -419,6 +419,7 @@ class Verifier {
     CheckBlockWith({x.var}, x.body);
   }
   void Check(const Lag& x) {
+    Require(level_ < Level::kSelected, "a lag is left");
     Require(x.distance >= 1, "distance of a lag");
     CheckBlock(x.body);
   }

@@ -1,9 +1,9 @@
 // Turns a split axis into a plain grid axis, the number of the run, and a loop over the items: a
 // running sum of counts says which part of each item lies in the block's run. `parts(b)` becomes a
-// range computed from the same sums.
+// range computed from the same sums, once for all loops of a block over the same item.
 //
-// Every block scans the counts for itself: they are few and stay in the cache, and no launch has to
-// be added in front.
+// Every block adds up the counts for itself, its threads together: they are few and stay in the
+// cache, and no launch has to be added in front, which would take longer than they do.
 #ifndef TILEJIT_PASSES_EXPAND_SPLIT_H_
 #define TILEJIT_PASSES_EXPAND_SPLIT_H_
 

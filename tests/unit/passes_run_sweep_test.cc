@@ -133,10 +133,7 @@ std::string RunLowered(const Module& m, const Shape& shape, const testing::Threa
   const Target target = TargetOf(shape);
   const StatusOr<Module> lowered = Lower(m, target);
   if (!lowered.ok()) return std::string(lowered.status().message());
-  // Launches may have chosen numbers of their own.
-  int threads = shape.threads;
-  if (shape.registers && lowered->launches[0].threads > 0) threads = lowered->launches[0].threads;
-  testing::ThreadEval eval(*lowered, args, threads, seed, target.matrix_atoms);
+  testing::ThreadEval eval(*lowered, args, shape.threads, seed, target.matrix_atoms);
   const std::string error = eval.Run();
   return error;
 }
@@ -881,8 +878,86 @@ kernel k(B: dim, P: dim) {
     parallel i in 1 { Y[b] = s  C[b, 0] = n  C[b, 1] = u  C[b, 2] = len[b]  W[b] = w }
   }
 })";
-  for (const auto& [b, p] : {std::pair(1, 1), {5, 3}, {4, 7}, {3, 29}, {6, 1}}) {
+  // The last has more items than a block looks at in one round.
+  for (const auto& [b, p] : {std::pair(1, 1), {5, 3}, {4, 7}, {3, 29}, {6, 1}, {140, 9}}) {
     CheckProgram({"split", kText, {}, {b, p}});
+  }
+}
+
+// Loops over the same parts behind each other and in each other's branches, of groups that ask for
+// different items, and of each iteration for itself.
+TEST(PassesRun, PartsInAllPlaces) {
+  constexpr std::string_view kText = R"(
+kernel k(B: dim, P: dim) {
+  in len: tensor<i32>[B]
+  out S: tensor<i32>[B, 4], G: tensor<i32>[B, 2], I: tensor<i32>[4]
+  workspace size: tensor<i32>[B + P]
+  init len = uniform(0, 3)
+  launch segment(b, i0, i1, p, whole) in split(b in B: len[b], P) {
+    parallel i in 1 { size[p] = i1 - i0 }
+  }
+  launch b in B {
+    n = alloc_var<i32>(0)
+    u = alloc_var<i32>(0)
+    first = alloc_var<i32>(0)
+    if b % 2 == 0 { for p in parts(b) { n += 1 } }
+    for p in parts(b) { u += size[p] }
+    for p in parts(b) down { first = size[p] }
+    v = alloc_var<i32>(0)
+    other = alloc_var<i32>(0)
+    for i in 2 {
+      for p in parts(other) { v += size[p] * (i + 1) }
+      other = b
+    }
+    parallel i in 1 { S[b, 0] = n  S[b, 1] = u  S[b, 2] = first  S[b, 3] = v }
+  }
+  launch b in B groups=2 {
+    on g in 2 {
+      n = alloc_fragment<i32>[1]
+      clear n
+      for p in parts((b + g) % B) { parallel i in 1 { n[i] += size[p] } }
+      copy n -> G[b, g:]
+    }
+  }
+  launch {
+    parallel j in 4 {
+      n = alloc_local<i32>[1]
+      n[0] = 0
+      if j < B { for p in parts(j) { n[0] += size[p] * 10 + 1 } }
+      I[j] = n[0]
+    }
+  }
+})";
+  for (const auto& [b, p] : {std::pair(1, 1), {5, 3}, {4, 7}, {3, 29}}) {
+    CheckProgram({"parts", kText, {}, {b, p}});
+  }
+}
+
+// A pipelined loop over parts is one: its copies are asynchronous and its lags replay.
+TEST(PassesRun, PipelinedParts) {
+  constexpr std::string_view kText = R"(
+kernel k(B: dim, P: dim; distance: int) {
+  in len: tensor<i32>[B], X: tensor<f32>[B + P, 8]
+  out Y: tensor<f32>[B, 8], Z: tensor<f32>[B, 8]
+  init len = uniform(0, 3)
+  launch segment(b, i0, i1, p, whole) in split(b in B: len[b], P) { }
+  launch b in B {
+    x = alloc_shared<f32>[8]
+    y, z = alloc_fragment<f32>[8]
+    clear y, z
+    pipelined p in parts(b) stages=2 {
+      copy X[p, 0:] -> x
+      parallel i in 8 { y[i] += x[i] }
+      lag distance { parallel i in 8 { z[i] = z[i] * 2.0 + x[i] * (p + 1) } }
+    }
+    copy y -> Y[b, 0:]
+    copy z -> Z[b, 0:]
+  }
+})";
+  for (const auto& [b, p] : {std::pair(1, 1), {5, 3}, {4, 7}, {3, 29}, {1, 6}}) {
+    for (const char* distance : {"1", "3"}) {
+      CheckProgram({"pipelined parts", kText, {{"distance", distance}}, {b, p}});
+    }
   }
 }
 

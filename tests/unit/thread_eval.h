@@ -37,14 +37,15 @@ struct ThreadEvalArgs {
 class ThreadEval {
  public:
   // `threads` per group; 0: one thread runs a block, groups one after the other. `atoms` are the
-  // target's.
+  // target's: where it has some, fragments lie in the registers of as many threads as each launch
+  // has chosen.
   ThreadEval(const Module& module, const ThreadEvalArgs& args, int threads, uint64_t seed,
              std::vector<MatrixAtom> atoms = {})
       : m_(module),
         args_(args),
         atoms_(std::move(atoms)),
         single_(threads == 0),
-        group_size_(std::max(threads, 1)),
+        threads_(std::max(threads, 1)),
         rng_(seed) {
     for (size_t i = 0; i < m_.operands.size(); ++i) Bind(m_.operands[i], args.operands[i]);
     for (size_t i = 0; i < m_.workspaces.size(); ++i) Bind(m_.workspaces[i], args.workspaces[i]);
@@ -54,6 +55,7 @@ class ThreadEval {
   std::string Run() {
     for (const Launch& launch : m_.launches) {
       launch_ = &launch;
+      group_size_ = !atoms_.empty() && launch.threads > 0 ? launch.threads : threads_;
       int64_t blocks = 1;
       for (const GridAxis& axis : launch.axes) blocks *= std::max<int64_t>(Host(axis.extent), 0);
       for (int64_t b = 0; b < blocks && error_.empty(); ++b) RunBlock(b);
@@ -792,7 +794,8 @@ class ThreadEval {
   const ThreadEvalArgs& args_;
   const std::vector<MatrixAtom> atoms_;
   const bool single_;
-  const int group_size_;
+  const int threads_;
+  int group_size_ = 1;  // of the present launch
   std::mt19937_64 rng_;
   const Launch* launch_ = nullptr;
   int64_t block_ = 0;
