@@ -52,10 +52,15 @@ class Builder {
     return Max(Substitute(m, split.count, s), MakeInt(0));
   }
 
-  // Sums over all items, of values that are not negative.
+  // Sums over all items.
+  struct Item {
+    ExprRef index, units;
+    ExprRef end;  // units up to its end, those of the items before it included
+  };
   struct Sum {
     const char* name;
-    std::function<ExprRef(const ExprRef& item, const ExprRef& count)> value;
+    std::function<ExprRef(const Item&)> value;
+    bool uses_end = false;
   };
   std::vector<ExprRef> Sums(Block& out, const SplitAxis& split, const std::vector<Sum>& sums,
                             Who who) {
@@ -63,7 +68,7 @@ class Builder {
   }
   // Units of all items.
   static Sum Units() {
-    return {"units", [](const ExprRef&, const ExprRef& count) { return count; }};
+    return {"units", [](const Item& item) { return item.units; }};
   }
 
   Module& m;
@@ -72,15 +77,14 @@ class Builder {
   std::vector<ExprRef> SumsAlone(Block& out, const SplitAxis& split, const std::vector<Sum>& sums) {
     std::vector<VarId> known;
     for (const Sum& sum : sums) known.push_back(Variable(out, sum.name, MakeInt(0)));
-    const VarId item = m.AddVar("item", ScalarType::kInt, VarRole::kLoop);
+    const VarId index = m.AddVar("item", ScalarType::kInt, VarRole::kLoop);
     Block body;
-    const ExprRef count = Let(body, "count", Count(split, Read(item)));
+    const Item item{Read(index), Let(body, "count", Count(split, Read(index))), nullptr};
     for (size_t k = 0; k < sums.size(); ++k) {
-      const ExprRef value = sums[k].value(Read(item), count);
-      body.push_back(MakeStmt(Assign{known[k], Add(Read(known[k]), value)}));
+      body.push_back(MakeStmt(Assign{known[k], Add(Read(known[k]), sums[k].value(item))}));
     }
-    out.push_back(
-        MakeStmt(For{LoopKind::kSerial, item, MakeInt(0), split.items, false, 1, std::move(body)}));
+    out.push_back(MakeStmt(
+        For{LoopKind::kSerial, index, MakeInt(0), split.items, false, 1, std::move(body)}));
     std::vector<ExprRef> results;
     for (size_t k = 0; k < sums.size(); ++k) {
       results.push_back(Let(out, sums[k].name, Read(known[k])));
@@ -92,27 +96,36 @@ class Builder {
   std::vector<ExprRef> SumsTogether(Block& out, const SplitAxis& split,
                                     const std::vector<Sum>& sums, Who who) {
     const auto rows = static_cast<int64_t>(sums.size());
+    const bool ends =
+        std::any_of(sums.begin(), sums.end(), [](const Sum& s) { return s.uses_end; });
     const BufferId values = Tile(out, "values", Scope::kFragment, {rows, round_});
     const BufferId totals = Tile(out, "totals", Scope::kFragment, {rows});
+    out.push_back(MakeStmt(Fill{Whole(totals), MakeInt(0)}));
     // All threads read it: it lies in shared memory, of the block or a group's own.
     const Scope scope = who == Who::kGroup ? Scope::kFragment : Scope::kShared;
     const BufferId known = Tile(out, "known", scope, {rows});
-    out.push_back(MakeStmt(Fill{Whole(totals), MakeInt(0)}));
 
     const VarId round = m.AddVar("round", ScalarType::kInt, VarRole::kLoop);
+    Block body;
+    const Running running = ends ? Ends(out, body, split, round) : Running{};
     const VarId row = m.AddVar("row", ScalarType::kInt, VarRole::kLoop);
     const VarId i = m.AddVar("i", ScalarType::kInt, VarRole::kLoop);
     Block each;
-    const ExprRef item = Let(each, "item", Add(Mul(Read(round), MakeInt(round_)), Read(i)));
-    const ExprRef exists = Op(BinaryOp::kLt, item, split.items);
-    const ExprRef count = Let(each, "count", IfElse(exists, Count(split, item), MakeInt(0)));
-    ExprRef value = sums.back().value(item, count);
+    Item item = ItemOf(each, split, round, i);
+    if (ends) {
+      item.end = Add(Element(running.before, MakeInt(0)), Element(running.ends, Read(i)));
+    }
+    ExprRef value = sums.back().value(item);
     for (int64_t k = rows - 1; k-- > 0;) {
-      value = IfElse(Op(BinaryOp::kEq, Read(row), MakeInt(k)), sums[k].value(item, count), value);
+      value = IfElse(Op(BinaryOp::kEq, Read(row), MakeInt(k)), sums[k].value(item), value);
     }
     each.push_back(MakeStmt(Store{values, {Read(row), Read(i)}, StoreOp::kSet, value}));
-    Block body{MakeStmt(Parallel{{row, i}, {rows, round_}, std::move(each), nullptr}),
-               MakeStmt(Reduce{ReduceOp::kSum, Whole(values), Whole(totals), 1})};
+    body.push_back(MakeStmt(Parallel{{row, i}, {rows, round_}, std::move(each), nullptr}));
+    body.push_back(MakeStmt(Reduce{ReduceOp::kSum, Whole(values), Whole(totals), 1}));
+    if (ends) {
+      body.push_back(
+          MakeStmt(Reduce{ReduceOp::kSum, Whole(running.units), Whole(running.before), 0}));
+    }
     const ExprRef rounds = Op(BinaryOp::kCeilDiv, split.items, MakeInt(round_));
     out.push_back(
         MakeStmt(For{LoopKind::kSerial, round, MakeInt(0), rounds, false, 1, std::move(body)}));
@@ -123,11 +136,39 @@ class Builder {
     out.push_back(MakeStmt(std::move(tell)));
     std::vector<ExprRef> results;
     for (int64_t k = 0; k < rows; ++k) {
-      results.push_back(Let(out, sums[k].name, MakeLoad(known, DType::kI64, {MakeInt(k)})));
+      results.push_back(Let(out, sums[k].name, Element(known, MakeInt(k))));
     }
     return results;
   }
 
+  // Number i of a round; those behind the last one have no units.
+  Item ItemOf(Block& out, const SplitAxis& split, VarId round, VarId i) {
+    const ExprRef index = Let(out, "item", Add(Mul(Read(round), MakeInt(round_)), Read(i)));
+    const ExprRef exists = Op(BinaryOp::kLt, index, split.items);
+    return {index, Let(out, "count", IfElse(exists, Count(split, index), MakeInt(0))), nullptr};
+  }
+
+  // Of a round: the units of its items, of all before it, and from there up to each item's end.
+  struct Running {
+    BufferId units = kNoId, before = kNoId, ends = kNoId;
+  };
+  Running Ends(Block& out, Block& body, const SplitAxis& split, VarId round) {
+    const Running r{Tile(out, "units", Scope::kFragment, {round_}),
+                    Tile(out, "before", Scope::kFragment, {1}),
+                    Tile(out, "ends", Scope::kFragment, {round_})};
+    out.push_back(MakeStmt(Fill{Whole(r.before), MakeInt(0)}));
+    const VarId i = m.AddVar("i", ScalarType::kInt, VarRole::kLoop);
+    Block each;
+    const ExprRef units = ItemOf(each, split, round, i).units;
+    each.push_back(MakeStmt(Store{r.units, {Read(i)}, StoreOp::kSet, units}));
+    body.push_back(MakeStmt(Parallel{{i}, {round_}, std::move(each), nullptr}));
+    body.push_back(MakeStmt(CumSum{Whole(r.units), Whole(r.ends), 0, false}));
+    return r;
+  }
+
+  static ExprRef Element(BufferId tile, ExprRef index) {
+    return MakeLoad(tile, DType::kI64, {std::move(index)});
+  }
   BufferId Tile(Block& out, const char* name, Scope scope, std::vector<int64_t> extents) {
     Buffer b;
     b.name = name;
@@ -148,6 +189,21 @@ ExprRef RunStart(const ExprRef& p, const ExprRef& total, const ExprRef& parts) {
   return Op(BinaryOp::kDiv, Mul(p, total), parts);
 }
 
+// Which items have units in [begin, end): how many end before it, their units, and how many start
+// before its end. Items without units are among them.
+std::vector<Builder::Sum> ItemsOf(const ExprRef& begin, const ExprRef& end) {
+  const auto passed = [begin](const Builder::Item& item, ExprRef value) {
+    return IfElse(Op(BinaryOp::kLe, item.end, begin), std::move(value), MakeInt(0));
+  };
+  const auto first = [passed](const Builder::Item& item) { return passed(item, MakeInt(1)); };
+  const auto units = [passed](const Builder::Item& item) { return passed(item, item.units); };
+  const auto last = [end](const Builder::Item& item) {
+    const ExprRef starts = Sub(item.end, item.units);
+    return IfElse(Op(BinaryOp::kLt, starts, end), MakeInt(1), MakeInt(0));
+  };
+  return {{"first", first, true}, {"passed", units, true}, {"last", last, true}};
+}
+
 // The launch's body, once for every piece of run p.
 void ExpandAxis(Module& module, const Target& target, Launch& launch) {
   const SplitAxis split = *launch.split;
@@ -162,7 +218,8 @@ void ExpandAxis(Module& module, const Target& target, Launch& launch) {
   const ExprRef total = b.Sums(out, split, {Builder::Units()}, Who::kBlock)[0];
   const ExprRef begin = b.Let(out, "run_begin", RunStart(p, total, split.parts));
   const ExprRef end = b.Let(out, "run_end", RunStart(Add(p, MakeInt(1)), total, split.parts));
-  const VarId before = b.Variable(out, "before", MakeInt(0));
+  const std::vector<ExprRef> found = b.Sums(out, split, ItemsOf(begin, end), Who::kBlock);
+  const VarId before = b.Variable(out, "before", found[1]);
 
   Block body;
   const ExprRef item = b.Read(split.item);
@@ -180,8 +237,8 @@ void ExpandAxis(Module& module, const Target& target, Launch& launch) {
   piece.insert(piece.end(), launch.body.begin(), launch.body.end());
   body.push_back(MakeStmt(
       If{Op(BinaryOp::kLt, b.Read(split.begin), b.Read(split.end)), std::move(piece), {}}));
-  out.push_back(MakeStmt(
-      For{LoopKind::kSerial, split.item, MakeInt(0), split.items, false, 1, std::move(body)}));
+  out.push_back(
+      MakeStmt(For{LoopKind::kSerial, split.item, found[0], found[2], false, 1, std::move(body)}));
   launch.body = std::move(out);
 }
 
@@ -245,8 +302,9 @@ class PartsExpander : public StmtMapper {
     const SplitAxis& split = *splits_[bound.launch];
     const ExprRef item = b_.Let(out, "item", bound.item);
     const ExprRef units = b_.Let(out, "count", b_.Count(split, item));
-    const Builder::Sum before{"before", [&](const ExprRef& other, const ExprRef& n) {
-                                return IfElse(Op(BinaryOp::kLt, other, item), n, MakeInt(0));
+    const Builder::Sum before{"before", [&](const Builder::Item& other) {
+                                return IfElse(Op(BinaryOp::kLt, other.index, item), other.units,
+                                              MakeInt(0));
                               }};
     const std::vector<ExprRef> sums = b_.Sums(out, split, {before, Builder::Units()}, who_);
     Runs runs{item, sums[0], sums[1], nullptr, nullptr, bound.launch, bound.item};

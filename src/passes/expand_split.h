@@ -1,6 +1,6 @@
-// Turns a split axis into a plain grid axis, the number of the run, and a loop over the items: a
-// running sum of counts says which part of each item lies in the block's run. `parts(b)` becomes a
-// range computed from the same sums, once for all loops of a block over the same item.
+// Turns a split axis into a plain grid axis, the number of the run, and a loop over the items that
+// have units in it. `parts(b)` becomes a range computed from the same sums of counts, once for all
+// loops of a block over the same item.
 //
 // Every block adds up the counts for itself, its threads together: they are few and stay in the
 // cache, and no launch has to be added in front, which would take longer than they do.

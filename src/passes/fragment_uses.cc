@@ -123,9 +123,9 @@ class Collector {
       out_.products.push_back({*x, trips * work});
     }
     if (const Reduce* x = As<Reduce>(s)) AddReduce(*x);
+    if (const CumSum* x = As<CumSum>(s)) AddLink(x->src.buffer, x->dst.buffer);
     const auto leave = [&](const Region& r, std::string_view why) { Leave(r.buffer, why); };
     if (const ArgMax* x = As<ArgMax>(s)) leave(x->src, "argmax"), leave(x->dst, "argmax");
-    if (const CumSum* x = As<CumSum>(s)) leave(x->src, "cumsum"), leave(x->dst, "cumsum");
     if (const Atomic* x = As<Atomic>(s)) leave(x->dst, "an atomic update");
     if (const Store* x = As<Store>(s)) Leave(x->buffer, kElement);
     if (const AtomicElement* x = As<AtomicElement>(s)) Leave(x->buffer, kElement);
@@ -168,12 +168,15 @@ class Collector {
       it->second = std::min(it->second, bytes);
     };
     transfer(src, dst), transfer(dst, src);
-    if (!IsFragment(src) || !IsFragment(dst)) return;
-    if (copy.transpose || src == dst) {
+    if (IsFragment(src) && IsFragment(dst) && (copy.transpose || src == dst)) {
       Leave(src, "a transposing copy"), Leave(dst, "a transposing copy");
     } else {
-      out_.links.push_back({src, dst});
+      AddLink(src, dst);
     }
+  }
+
+  void AddLink(BufferId src, BufferId dst) {
+    if (IsFragment(src) && IsFragment(dst) && src != dst) out_.links.push_back({src, dst});
   }
 
   void AddReduce(const Reduce& r) {

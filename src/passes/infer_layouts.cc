@@ -229,6 +229,7 @@ class Converter : public StmtMapper {
     if (const Parallel* x = As<Parallel>(s)) return MakeStmt(Converted(*x), s->span, s->id);
     if (const Gemm* x = As<Gemm>(s)) return MakeStmt(Converted(*x), s->span, s->id);
     if (const Reduce* x = As<Reduce>(s)) return MakeStmt(Converted(*x), s->span, s->id);
+    if (const CumSum* x = As<CumSum>(s)) return MakeStmt(Converted(*x), s->span, s->id);
     return nullptr;
   }
 
@@ -341,6 +342,21 @@ class Converter : public StmtMapper {
     if (dst && *needed == *dst) return out;
     const BufferId whole = Temporary(r.dst, *std::move(needed), !r.clear);
     out.dst = WholeTile(m_.buffer(whole), whole);
+    return out;
+  }
+
+  // Between tiles in memory where the threads do not hold the elements in their order.
+  CumSum Converted(const CumSum& c) {
+    CumSum out = c;
+    const FragmentLayout *src = LayoutOf(c.src.buffer), *dst = LayoutOf(c.dst.buffer);
+    if (src && dst && *src == *dst && RunsInOrder(*src, c.dim)) return out;
+    const bool in_place = c.src.buffer == c.dst.buffer;
+    if (dst) out.dst.buffer = Temporary(c.dst.buffer, nullptr, in_place, true);
+    if (in_place) {
+      out.src.buffer = out.dst.buffer;
+    } else if (src) {
+      out.src.buffer = Temporary(c.src.buffer, nullptr, true, false);
+    }
     return out;
   }
 

@@ -221,6 +221,7 @@ void LowerArgMax(Lowering& l, const ArgMax& argmax) {
 }
 
 void LowerCumSum(Lowering& l, const CumSum& cumsum) {
+  if (CumSumRegisters(l, cumsum)) return;
   Region src = l.Prepared(cumsum.src);
   const Region dst = l.Prepared(cumsum.dst);
   const int dim = cumsum.dim;

@@ -284,6 +284,10 @@ bool GemmRegisters(Lowering& l, const Gemm& gemm);
 // Its part for instructions of four warps.
 void GemmInPlace(Lowering& l, const Gemm& gemm);
 bool ReduceRegisters(Lowering& l, const Reduce& reduce);
+// Where both tiles lie so, cumsum runs on registers: threads that come one after the other hold
+// elements along `dim` that do, and each thread neighbours.
+bool RunsInOrder(const FragmentLayout& layout, int dim);
+bool CumSumRegisters(Lowering& l, const CumSum& cumsum);
 // Type in which a reduction keeps its running value.
 DType RunningType(const Lowering& l, const Reduce& r);
 // Bounds of one tensor element, `rows` (may be null) included. `skip`: buffer dim that is not
