@@ -758,6 +758,24 @@ Status Binder::BindLaunch(const syntax::Launch& launch) {
   return absl::OkStatus();
 }
 
+// Those that are known to have no blocks are left out, and what only they define; one stays.
+Status Binder::BindLaunches() {
+  for (size_t i = 0; i < program_.launches.size(); ++i) {
+    const size_t vars = module_.vars.size(), buffers = module_.buffers.size();
+    TL_RETURN_IF_ERROR(BindLaunch(program_.launches[i]));
+    const Launch& launch = module_.launches.back();
+    const bool runs = launch.split || absl::c_none_of(launch.axes, [](const GridAxis& axis) {
+                        return IsInt(axis.extent, 0);
+                      });
+    const bool only = module_.launches.size() == 1 && i + 1 == program_.launches.size();
+    if (runs || only) continue;
+    module_.launches.pop_back();
+    module_.vars.resize(vars);
+    module_.buffers.resize(buffers);
+  }
+  return absl::OkStatus();
+}
+
 // Everything but the tune parameters, which depend on the rest.
 Status Binder::BindParameters() {
   if (program_.major != 1 || program_.minor != 0) {
@@ -781,7 +799,7 @@ StatusOr<Module> Binder::Run() {
     return LimitError(program_.launches[kMaxLaunches].span,
                       absl::StrCat("a kernel has at most ", kMaxLaunches, " launches"));
   }
-  for (const syntax::Launch& launch : program_.launches) TL_RETURN_IF_ERROR(BindLaunch(launch));
+  TL_RETURN_IF_ERROR(BindLaunches());
   return std::move(module_);
 }
 

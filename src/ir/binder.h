@@ -97,6 +97,7 @@ class Binder {
   StatusOr<syntax::ExprRef> ParseValue(const syntax::Name& name, const std::string& text) const;
   Status BindConstant(const syntax::Stmt& stmt);
   Status BindLaunch(const syntax::Launch& launch);
+  Status BindLaunches();
   Status BindAxis(const syntax::Axis& axis, bool last, Launch& out);
   Status BindSegment(const syntax::Axis& axis, Launch& out);
   Status BindLaunchAttr(const syntax::Attr& attr, Launch& out);

@@ -33,6 +33,7 @@ const std::vector<Family>& Families() {
       {"elementwise", {{"op", "gelu"}, {"with", "row"}}},
       {"elementwise", {{"op", "mul"}, {"with", "col"}, {"t", "f32"}}},
       {"softmax", {}},
+      {"softmax", {{"N", "32768"}}},
       {"softmax", {{"N", "32768"}, {"t", "f32"}}},
       {"softmax", {{"N", "100000"}}},
       {"rms_norm", {{"silu", "on"}, {"residual", "on"}}},

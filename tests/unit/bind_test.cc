@@ -4,6 +4,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
+#include "ir/visit.h"
 #include "tests/unit/bind_testing.h"
 
 namespace tl {
@@ -301,6 +302,40 @@ TEST(Bind, DimsFixedAndDynamic) {
 }
 
 // Names are numbered where they might meet others, also where the author wrote such numbers.
+// Launches that have no blocks, whatever the dims that stay dynamic; the last stays alone.
+TEST(Bind, LaunchesWithoutBlocksAreLeftOut) {
+  const std::string text = InKernel(
+      R"(out Y: tensor<i32>[M], Z: tensor<i32>[B]  workspace W: tensor<i32>[B + 3]
+  launch m in if N <= 8 then M else 0 { a = alloc_fragment<i32>[8] fill a, 1 copy a -> Y[m*8] }
+  launch m in if N > 8 then M else 0 { b = alloc_fragment<i32>[4] fill b, 2 copy b -> Y[m*4] }
+  launch segment (b, i0, i1, p, whole) in split(b in B: 2, 3) { parallel i in 1 { W[p] = i1 - i0 } }
+  launch m in if N > 8 then 0 else B { for p in parts(m) { parallel i in 1 { Z[m] = W[p] } } })",
+      "M: dim, N: dim, B: dim");
+  struct Case {
+    Values values;
+    size_t launches;
+    int split;  // which of them
+  };
+  const Case cases[] = {{{}, 4, 2},
+                        {{{"N", "8"}}, 3, 1},
+                        {{{"N", "9"}}, 2, 1},
+                        {{{"N", "8"}, {"M", "0"}}, 2, 0},
+                        {{{"N", "9"}, {"M", "0"}, {"B", "0"}}, 1, 0}};
+  for (const Case& c : cases) {
+    const StatusOr<Module> m = BindText(text, c.values);
+    ASSERT_TRUE(m.ok()) << m.status();
+    EXPECT_EQ(m->launches.size(), c.launches) << ToText(*m);
+    EXPECT_TRUE(m->launches[c.split].split.has_value()) << ToText(*m);
+    VisitAllExprs(m->launches.back().body, [&](const ExprRef& e) {
+      const PartsBound* parts = As<PartsBound>(e);
+      EXPECT_TRUE(!parts || parts->launch == c.split) << ToText(*m);
+    });
+  }
+  const std::string twice =
+      InKernel("out Y: tensor<i32>[M] launch m in M { } launch n in M { }", "M: dim");
+  EXPECT_EQ(BindText(twice, {{"M", "0"}})->launches.size(), 1u);
+}
+
 TEST(Bind, PrintedNamesDoNotMeet) {
   const StatusOr<Module> module = BindText(
       InKernel("in x_2: tensor<f32>[M], w1: tensor<f32>[M], v0: f32, b0: f32\nlaunch m in M {\n"
