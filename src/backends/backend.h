@@ -50,9 +50,11 @@ struct TensorMapRecipe {
 // One kernel of a binary; a program has one per `launch`.
 struct Entry {
   std::string symbol;
-  int threads = 1;  // per block, all groups
+  int threads = 1;  // per block, all groups and producers
   int groups = 1;
   int64_t shared_bytes = 0;  // dynamic shared memory (GPU) or scratch arena (CPU) per block
+  int producers = 0;         // threads that only copy, the last ones of a block
+  bool persistent = false;   // any number of blocks does the work of all that are asked for
   std::vector<BoxOfTensor> boxes;
   // It touches memory only when the kernel before it on its stream has ended, and sees to that
   // itself: it may be started before.

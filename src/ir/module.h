@@ -113,6 +113,8 @@ struct Buffer {
   // From level Planned on. Dim 0 counts the slots of a ring, whose waits and barriers the
   // pipeline's plan has placed.
   bool ring = false;
+  // Besides: who reads a slot gives it back at an mbarrier, for which who fills it waits.
+  bool handed_back = false;
   // From level Mapped on. Fragments in registers; null: the tile lies in shared memory. At level
   // Thread such a tile is a kLocal array of layout->slots() elements.
   std::shared_ptr<const FragmentLayout> layout;
@@ -234,7 +236,7 @@ struct Copy {
   // group it belongs to and a barrier.
   bool async = false;
   // Besides: by boxes (BulkLoad) where the launch permits it. One arrival at this mbarrier, whose
-  // phase ends when the boxes are there; a barrier is needed behind it all the same.
+  // phase ends when the elements are there for everyone.
   BufferId barriers = kNoId;
   ExprRef barrier;
 };
@@ -317,9 +319,12 @@ struct Recv {
 
 // -- level Thread
 enum class Team : uint8_t {
-  kBlock,
-  kGroup
-};  // all threads of the block, or of this thread's group
+  kBlock,     // all threads of the block but its producers
+  kGroup,     // of this thread's group
+  kWarp,      // of this thread's warp: OnFirstThread only
+  kProducer,  // those that run OnProducer
+  kEveryone,  // of the block: Barrier only
+};
 // The team's threads share the iterations 0..extent-1: thread t runs t, t+size, ... A team of one
 // thread (CPU) runs all of them; the innermost such loop there is a vector loop: its iterations are
 // independent.
@@ -463,13 +468,19 @@ struct ChannelRelease {
   BufferId channel;
   bool send;
 };
+// Runs on the launch's producers (Launch::producers), which do nothing else but what stands before
+// it; all other threads go on behind it. In the launch's own body, once. Names may be defined in it
+// and behind it.
+struct OnProducer {
+  Block body;
+};
 // An mbarrier counts arrivals; as many as it was made for end a phase. Phases are numbered from 0,
 // their parity is the number's last bit. What a thread did before it arrived, and what its team did
 // before the barrier in front of that, has happened for whoever has waited for the phase.
 struct Mbarrier {
   enum class Op : uint8_t {
     kInit,    // `value`: arrivals of a phase
-    kArrive,  // no value
+    kArrive,  // no value; level Planned: each warp once
     kExpect,  // arrives; the phase does not end before `value` bytes more have been copied
     kWait,    // until the phase of parity `value` has ended; the one before the first has
   };
@@ -485,7 +496,7 @@ struct Stmt {
                    ArgMax, CumSum, Finish, Atomic, Parallel, OnGroup, Lag, InTurn, Send, Recv,
                    ThreadFor, Barrier, OnFirstThread, ChannelAcquire, ChannelRelease, SlotFor,
                    VectorMove, AsyncMove, AsyncCommit, AsyncWait, LoadMatrix, Mma, Wgmma, WgmmaSync,
-                   ProxyFence, LaneExchange, Mbarrier, BulkLoad>;
+                   ProxyFence, LaneExchange, Mbarrier, BulkLoad, OnProducer>;
   Node node;
   Span span;
   int id = 0;  // number of the statement in program order, from 1; 0: made by a pass
@@ -541,18 +552,24 @@ struct Launch {
   std::optional<SplitAxis> split;  // slowest axis: its extent is split->parts
   bool persistent = false;
   int groups = 1;
-  int threads = 0;  // 0: the target decides
+  int threads = 0;  // of a group; 0: the target decides
   int blocks = 1;   // that a multiprocessor holds at once, at least: what registers are shared by
   Order order = Order::kRow;
   int panel = 0;          // `order=row(8)`: tiles per panel; 0: plain
   VarId longest = kNoId;  // order=longest(m)
   Producer producer = Producer::kAuto;
-  std::vector<int> cluster;      // per axis, empty: none
+  std::vector<int> cluster;  // per axis, empty: none
+  // From level Planned on: threads behind those of the groups, which run OnProducer; and registers
+  // of each of them and of each other thread, where they differ, else 0.
+  int producers = 0;
+  int producer_registers = 0, registers = 0;
   std::vector<TensorBox> boxes;  // level Thread: of BulkLoads
   int64_t arena_bytes = 0;       // level Thread: shared memory (scratch on a CPU) of one block
   // Level Thread: index of the block in the one-dimensional grid; `axes` are decoded from it by
-  // Lets.
+  // Lets. Of persistent launches it is a Let itself (from expand_persistent on): each of `grid`
+  // blocks, of number `resident`, goes through every grid-th one.
   VarId block = kNoId;
+  VarId resident = kNoId, grid = kNoId;
   VarId thread = kNoId;        // index in the block, all groups
   VarId group = kNoId;         // thread / threads-per-group
   VarId group_thread = kNoId;  // thread % threads-per-group

@@ -10,7 +10,6 @@ namespace {
 constexpr std::string_view kPolicies[] = {"square", "full_row", "full_col"};
 constexpr std::string_view kPrecisions[] = {"exact", "tf32"};
 constexpr std::string_view kOrders[] = {"row", "col", "longest"};
-constexpr std::string_view kProducers[] = {"auto", "warp", "self"};
 
 constexpr AttrSpec kSharedAttrs[] = {{"boxes", AttrKind::kValue}};
 constexpr AttrSpec kChanAttrs[] = {{"depth", AttrKind::kValue}};
@@ -33,7 +32,7 @@ constexpr AttrSpec kLaunchAttrs[] = {
     {"threads", AttrKind::kValue},
     {"blocks", AttrKind::kValue},
     {"order", AttrKind::kChoice, kOrders, /*argument=*/true},
-    {"producer", AttrKind::kChoice, kProducers},
+    {"producer", AttrKind::kValue},  // a word, or an enum parameter that stands for one
     {"cluster", AttrKind::kList},
 };
 

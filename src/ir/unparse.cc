@@ -420,17 +420,27 @@ class Unparser {
   }
   // Statements of level Thread print as pseudo-operations; they are for reading, not for parsing.
   void Write(const ThreadFor& x, Out& out) {
-    syntax::Stmt s{.op = x.team == Team::kBlock ? "for_threads" : "for_group_threads"};
+    syntax::Stmt s{.op = x.team == Team::kBlock   ? "for_threads"
+                         : x.team == Team::kGroup ? "for_group_threads"
+                                                  : "for_producer_threads"};
     s.names.push_back(Binder(x.var));
     s.operands.push_back(Text(x.extent));
     s.body = BlockText(x.body);
     out.push_back(std::move(s));
   }
   void Write(const Barrier& x, Out& out) {
-    out.push_back({.op = x.team == Team::kBlock ? "barrier" : "group_barrier"});
+    out.push_back({.op = x.team == Team::kBlock      ? "barrier"
+                         : x.team == Team::kGroup    ? "group_barrier"
+                         : x.team == Team::kProducer ? "producer_barrier"
+                                                     : "barrier_of_all"});
   }
   void Write(const OnFirstThread& x, Out& out) {
-    syntax::Stmt s{.op = "on_first_thread"};
+    syntax::Stmt s{.op = x.team == Team::kWarp ? "on_first_lane" : "on_first_thread"};
+    s.body = BlockText(x.body);
+    out.push_back(std::move(s));
+  }
+  void Write(const OnProducer& x, Out& out) {
+    syntax::Stmt s{.op = "on_producer"};
     s.body = BlockText(x.body);
     out.push_back(std::move(s));
   }

@@ -50,7 +50,8 @@ std::string_view NameOf(const Stmt& s) {
                                                 "proxy fence",
                                                 "lane exchange",
                                                 "mbarrier",
-                                                "bulk load"};
+                                                "bulk load",
+                                                "on producer"};
   static_assert(std::size(kNames) == std::variant_size_v<Stmt::Node>);
   return kNames[s.node.index()];
 }
@@ -64,7 +65,8 @@ bool IsThreadOnly(const Stmt& s) { return s.node.index() >= Stmt::Node(ThreadFor
 bool IsPlan(const Stmt& s) {
   return std::holds_alternative<Barrier>(s.node) || std::holds_alternative<AsyncCommit>(s.node) ||
          std::holds_alternative<AsyncWait>(s.node) || std::holds_alternative<WgmmaSync>(s.node) ||
-         std::holds_alternative<Mbarrier>(s.node) || std::holds_alternative<ProxyFence>(s.node);
+         std::holds_alternative<Mbarrier>(s.node) || std::holds_alternative<ProxyFence>(s.node) ||
+         std::holds_alternative<OnProducer>(s.node);
 }
 
 bool IsBoolOp(BinaryOp op) { return op == BinaryOp::kAnd || op == BinaryOp::kOr; }
@@ -156,8 +158,12 @@ class Verifier {
       Require(level_ != Level::kThread, "a split axis is left");
       CheckSplit(*launch.split);
     }
+    if (launch.resident != kNoId) {
+      for (VarId v : {launch.resident, launch.grid}) Define(v);
+    }
     if (level_ == Level::kThread) {
-      for (VarId v : {launch.block, launch.thread, launch.group, launch.group_thread}) Define(v);
+      if (launch.resident == kNoId) Define(launch.block);
+      for (VarId v : {launch.thread, launch.group, launch.group_thread}) Define(v);
       for (const TensorBox& box : launch.boxes) Define(box.usable);
     }
     CheckBlock(launch.body);
@@ -513,6 +519,10 @@ class Verifier {
     Require(m_.buffer(x.barriers).role == BufferRole::kMbarriers, "holds no mbarriers");
     if (x.op == Mbarrier::Op::kArrive) return Require(!x.value, "an arrival has no value");
     CheckInt(x.value, "arrivals, bytes or parity of an mbarrier");
+  }
+  void Check(const OnProducer& x) {
+    Require(launch_->producers > 0, "there are no producers");
+    CheckBlock(x.body);
   }
   void Check(const BulkLoad& x) {
     for (const ExprRef& e : x.at) CheckInt(e, "place of a box");

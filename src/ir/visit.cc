@@ -156,6 +156,7 @@ void VisitBlocks(const Stmt& s, absl::FunctionRef<void(const Block&)> visit) {
                  [&](const ThreadFor& x) { visit(x.body); },
                  [&](const OnFirstThread& x) { visit(x.body); },
                  [&](const SlotFor& x) { visit(x.body); },
+                 [&](const OnProducer& x) { visit(x.body); },
                  [&](const auto&) {},
              },
              s.node);

@@ -3,6 +3,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/functional/function_ref.h"
@@ -18,8 +19,10 @@ using Buffers = absl::flat_hash_set<BufferId>;
 class Accesses {
  public:
   // `own`: element e is touched by nobody but the thread that runs iteration e of a ThreadFor, and
-  // that is the same thread in all of them.
-  void Add(BufferId buffer, bool write, bool own) { Add({buffer, !write, write, own}); }
+  // that is the same thread in all of them. `product`: by an instruction of four warps.
+  void Add(BufferId buffer, bool write, bool own, bool product = false) {
+    Add({buffer, !write, write, own, !write && !product});
+  }
   void AddAll(const Accesses& other) {
     for (const Entry& e : other.entries_) Add(e);
   }
@@ -31,6 +34,11 @@ class Accesses {
     }
     return out;
   }
+  // Have threads themselves read slots that they give back?
+  bool HasLoadsOfHandedBack(const Module& module) const {
+    return absl::c_any_of(
+        entries_, [&](const Entry& e) { return e.loaded && module.buffer(e.buffer).handed_back; });
+  }
   void Clear() { entries_.clear(); }
   bool empty() const { return entries_.empty(); }
   // `planned`: rings whose accesses are ordered by the plan of a loop around.
@@ -41,6 +49,7 @@ class Accesses {
         if (a.buffer != b.buffer) {
           if (ShareMemory(module.buffer(a.buffer), module.buffer(b.buffer))) return true;
         } else if (module.buffer(a.buffer).ring) {
+          if (module.buffer(a.buffer).handed_back) continue;
           // Copies into a ring never meet each other: see the header.
           if ((a.read || b.read) && !planned.contains(a.buffer)) return true;
         } else if (!(a.own && b.own)) {
@@ -55,6 +64,7 @@ class Accesses {
   struct Entry {
     BufferId buffer;
     bool read, write, own;
+    bool loaded;  // by threads
   };
 
   void Add(const Entry& entry) {
@@ -63,6 +73,7 @@ class Accesses {
       e.read = e.read || entry.read;
       e.write = e.write || entry.write;
       e.own = e.own && entry.own;
+      e.loaded = e.loaded || entry.loaded;
       return;
     }
     entries_.push_back(entry);
@@ -210,6 +221,7 @@ class Inserter {
       const If* branch = As<If>(s);
       if (loop && !varying_.Has(loop->begin) && !varying_.Has(loop->end)) {
         WaitFor(HeadOf(*s), pending, out);
+        WaitBeforeLoop(s, *loop, pending, out);
         out.push_back(WalkLoop(s, *loop, pending));
       } else if (branch && !varying_.Has(branch->cond)) {
         WaitFor(HeadOf(*s), pending, out);
@@ -220,9 +232,15 @@ class Inserter {
       } else if (IsBarrier(s)) {
         pending.Clear();
         out.push_back(s);
+      } else if (As<OnProducer>(s)) {
+        out.push_back(s);  // its plan orders all that it does
       } else {
         // One unit: threads go through it at their own pace.
         WaitFor(AllOf(s), pending, out);
+        if (GivesBack(s) && pending.HasLoadsOfHandedBack(module_)) {
+          out.push_back(MakeStmt(Barrier{team_}));
+          pending.Clear();
+        }
         out.push_back(s);
       }
     }
@@ -232,7 +250,7 @@ class Inserter {
   // A barrier for all of the present team?
   bool IsBarrier(const StmtRef& s) const {
     const Barrier* barrier = As<Barrier>(s);
-    return barrier && (barrier->team == Team::kBlock || team_ == Team::kGroup);
+    return barrier && (barrier->team != Team::kGroup || team_ == Team::kGroup);
   }
 
   // A barrier if `next` conflicts with what is pending; then `next` is pending too.
@@ -242,6 +260,26 @@ class Inserter {
   }
   void WaitIfConflicting(const Accesses& next, Accesses& pending, Block& out) {
     if (!pending.ConflictsWith(next, module_, planned_)) return;
+    out.push_back(MakeStmt(Barrier{team_}));
+    pending.Clear();
+  }
+
+  // An arrival of one lane for its warp.
+  static bool GivesBack(const StmtRef& s) {
+    const OnFirstThread* first = As<OnFirstThread>(s);
+    return first && first->team == Team::kWarp;
+  }
+
+  // What is pending may take a barrier in every iteration that only the first one needs.
+  void WaitBeforeLoop(const StmtRef& s, const For& loop, Accesses& pending, Block& out) {
+    if (!pending.ConflictsWith(AllOf(s), module_, planned_)) return;
+    Accesses before = pending, none;
+    const auto barriers = [&](Accesses& accesses) {
+      int count = 0;
+      VisitStmts({WalkLoop(s, loop, accesses)}, [&](const StmtRef& b) { count += IsBarrier(b); });
+      return count;
+    };
+    if (barriers(none) == barriers(before)) return;
     out.push_back(MakeStmt(Barrier{team_}));
     pending.Clear();
   }
@@ -320,7 +358,8 @@ class Inserter {
       // Wider accesses touch the elements of other threads.
       const bool single = As<Store>(s) || As<AtomicElement>(s);
       VisitAccesses(*s, [&](BufferId id, const ExprRef& offset, bool write) {
-        if (IsShared(module_.buffer(id))) a.Add(id, write, single && IsOwn(offset, own));
+        const bool product = As<Wgmma>(s) != nullptr;
+        if (IsShared(module_.buffer(id))) a.Add(id, write, single && IsOwn(offset, own), product);
       });
     });
     return a;

@@ -17,6 +17,10 @@
 // loop around, wait. Two fills never conflict: a fill in iteration t is for a later iteration,
 // whose barrier comes after it.
 //
+// Slots that are handed back (Buffer::handed_back) are in nobody else's way: their plan orders all
+// accesses to them by mbarriers, wherever they stand. One lane arrives for what its warp's products
+// have read; where threads have read the slot themselves, they meet before.
+//
 // A barrier says nothing about asynchronous moves, but none is under way where this pass relies on
 // one: inside the planned loop the plan waits before its barrier, and behind the loop all moves
 // have been waited for (plan_pipelines.h). In between, the ring's memory belongs to no other tile,

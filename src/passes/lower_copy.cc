@@ -124,26 +124,33 @@ void LowerMove(Lowering& l, const Move& m) {
 
 }  // namespace
 
+void CopyElements(Lowering& l, const Copy& prepared) {
+  LowerMove(l, {prepared.src, prepared.dst, prepared.rows, prepared.transpose});
+}
+
+Copy PreparedCopy(Lowering& l, const Copy& copy) {
+  Copy out = copy;
+  out.src = l.Prepared(copy.src);
+  out.dst = l.Prepared(copy.dst);
+  if (copy.rows) out.rows = l.Fixed("rows", l.Lowered(copy.rows));
+  return out;
+}
+
 void LowerCopy(Lowering& l, const Copy& copy) {
   if (CopyRegisters(l, copy)) return;
-  Move m;
-  m.src = l.Prepared(copy.src);
-  m.dst = l.Prepared(copy.dst);
-  if (copy.rows) m.rows = l.Fixed("rows", l.Lowered(copy.rows));
-  m.transpose = copy.transpose;
-  if (m.dst.num_elements() == 0) return;
-  if (m.src.buffer != m.dst.buffer) {
-    const auto by_element = [&] { LowerMove(l, m); };
-    Copy prepared{m.src, m.dst, m.rows, m.transpose, copy.async, copy.barriers, copy.barrier};
-    if (!CopyVectors(l, prepared, by_element)) by_element();
+  const Copy c = PreparedCopy(l, copy);
+  if (c.dst.num_elements() == 0) return;
+  if (c.src.buffer != c.dst.buffer) {
+    const auto by_element = [&] { CopyElements(l, c); };
+    if (!CopyVectors(l, c, by_element)) by_element();
     return;
   }
   // Within one buffer: all is read before anything is written.
-  if (!l.IsGlobal(m.src) && !m.transpose && Lowering::SameWindow(m.src, m.dst)) return;
-  const DType dtype = l.buffer(m.src.buffer).dtype;
-  const Region scratch = l.Whole(l.Scratch("copied", dtype, m.src.extents));
-  LowerMove(l, {m.src, scratch, m.rows, false});
-  LowerMove(l, {scratch, m.dst, m.rows, m.transpose});
+  if (!l.IsGlobal(c.src) && !c.transpose && Lowering::SameWindow(c.src, c.dst)) return;
+  const DType dtype = l.buffer(c.src.buffer).dtype;
+  const Region scratch = l.Whole(l.Scratch("copied", dtype, c.src.extents));
+  LowerMove(l, {c.src, scratch, c.rows, false});
+  LowerMove(l, {scratch, c.dst, c.rows, c.transpose});
 }
 
 void LowerAtomic(Lowering& l, const Atomic& atomic) {

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
@@ -66,10 +67,12 @@ Boxes BoxesOf(Lowering& l, const Copy& copy) {
   return b;
 }
 
+int64_t BytesOf(const Lowering& l, const Copy& copy) {
+  return copy.dst.num_elements() * static_cast<int64_t>(SizeOf(l.buffer(copy.dst.buffer).dtype));
+}
+
 void LoadBoxes(Lowering& l, const Copy& copy, const Boxes& boxes) {
   const Region &src = copy.src, &dst = copy.dst;
-  const auto bytes = dst.num_elements() * static_cast<int64_t>(SizeOf(l.buffer(dst.buffer).dtype));
-  l.Emit(Mbarrier{Mbarrier::Op::kExpect, copy.barriers, copy.barrier, MakeInt(bytes)});
   for (int64_t col = 0; col < dst.extents[1]; col += boxes.cols) {
     for (int64_t row = 0; row < dst.extents[0]; row += boxes.rows) {
       const Coords at{MakeInt(row), MakeInt(col)};
@@ -80,29 +83,50 @@ void LoadBoxes(Lowering& l, const Copy& copy, const Boxes& boxes) {
   }
 }
 
-}  // namespace
-
-void CopyBoxes(Lowering& l, const Copy& copy, absl::FunctionRef<void()> otherwise) {
-  const Boxes boxes = BoxesOf(l, copy);
+// `serve`, and boxes bring what the copy does.
+ExprRef AndServe(Lowering& l, ExprRef serve, const Copy& copy, const Boxes& boxes) {
   const bool always = !copy.rows && IsAlwaysUsable(l, l.buffer(copy.src.buffer));
   NoteCopy(l, copy.src, true,
            absl::StrCat("boxes of ", boxes.rows, " x ", boxes.cols, Otherwise(l, copy, always)));
+  if (always) return serve;
+  serve = And(std::move(serve), MakeBinary(BinaryOp::kEq, l.IsUsable(boxes.box), MakeInt(1)));
+  if (!copy.rows) return serve;
+  // A box brings what lies behind the last row, too.
+  return And(std::move(serve), MakeBinary(BinaryOp::kGe, copy.rows, MakeInt(copy.dst.extents[0])));
+}
+
+}  // namespace
+
+void CopyBoxes(Lowering& l, const std::vector<Copy>& copies, const StmtRef& acquire) {
+  ExprRef serve = MakeBool(true);
+  std::vector<Boxes> boxes;
+  int64_t bytes = 0;
+  for (const Copy& copy : copies) {
+    boxes.push_back(BoxesOf(l, copy));
+    serve = AndServe(l, std::move(serve), copy, boxes.back());
+    bytes += BytesOf(l, copy);
+  }
+  const BufferId barriers = copies[0].barriers;
+  const ExprRef& barrier = copies[0].barrier;
   const auto first = [&](absl::FunctionRef<void()> body) {
     Block block = l.Capture(body);
-    l.Emit(OnFirstThread{Team::kBlock, std::move(block)});
+    l.Emit(OnFirstThread{l.team(), std::move(block)});
   };
-  if (always) return first([&] { LoadBoxes(l, copy, boxes); });
-  ExprRef usable = MakeBinary(BinaryOp::kEq, l.IsUsable(boxes.box), MakeInt(1));
-  // A box brings what lies behind the last row, too.
-  const ExprRef height = MakeInt(copy.dst.extents[0]);
-  if (copy.rows) usable = And(usable, MakeBinary(BinaryOp::kGe, copy.rows, height));
   l.EmitIfElse(
-      usable, [&] { first([&] { LoadBoxes(l, copy, boxes); }); },
+      serve,
       [&] {
-        first(
-            [&] { l.Emit(Mbarrier{Mbarrier::Op::kArrive, copy.barriers, copy.barrier, nullptr}); });
-        otherwise();
+        first([&] {
+          if (acquire) l.Emit(acquire);
+          l.Emit(Mbarrier{Mbarrier::Op::kExpect, barriers, barrier, MakeInt(bytes)});
+          for (size_t i = 0; i < copies.size(); ++i) LoadBoxes(l, copies[i], boxes[i]);
+        });
+      },
+      [&] {
+        if (acquire) l.Emit(acquire);
+        for (const Copy& copy : copies) CopyWithoutBoxes(l, copy);
         l.Emit(ProxyFence{});
+        l.Emit(Barrier{l.team()});
+        first([&] { l.Emit(Mbarrier{Mbarrier::Op::kArrive, barriers, barrier, nullptr}); });
       });
 }
 

@@ -390,21 +390,16 @@ bool MoveVectors(Lowering& l, const Copy& copy, ThreadPlace::Keep keep,
 
 bool CopyVectors(Lowering& l, const Copy& copy, absl::FunctionRef<void()> otherwise) {
   if (!l.has_registers() || copy.dst.rank() == 0) return false;
-  if (copy.barriers == kNoId) {
-    return MoveVectors(l, copy, ThreadPlace::Keep::kForLaunch, otherwise);
-  }
-  // A tensor that boxes cannot describe has no vectors either, but one of which rows are left out
-  // has, now and then.
-  const auto by_vectors = [&] {
-    const Copy plain{copy.src, copy.dst, copy.rows};
-    if (!MoveVectors(l, plain, ThreadPlace::Keep::kHere, otherwise)) otherwise();
-  };
-  if (copy.rows) {
-    CopyBoxes(l, copy, by_vectors);
-  } else {
-    CopyBoxes(l, copy, otherwise);
-  }
-  return true;
+  return MoveVectors(l, copy, ThreadPlace::Keep::kForLaunch, otherwise);
+}
+
+// A tensor that boxes cannot describe has no vectors either, but one of which rows are left out
+// has, now and then.
+void CopyWithoutBoxes(Lowering& l, const Copy& copy) {
+  const Copy plain{copy.src, copy.dst, copy.rows};
+  const auto by_element = [&] { CopyElements(l, plain); };
+  if (copy.rows && MoveVectors(l, plain, ThreadPlace::Keep::kHere, by_element)) return;
+  by_element();
 }
 
 }  // namespace tl

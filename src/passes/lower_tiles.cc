@@ -3,7 +3,9 @@
 #include <cstdint>
 #include <string>
 #include <utility>
+#include <vector>
 
+#include "ir/visit.h"
 #include "passes/lowering.h"
 #include "passes/select_atoms.h"
 
@@ -16,12 +18,12 @@ class LaunchLowering {
       : module_(module), target_(target), launch_(launch), l_(module, target, launch, may_stage) {}
 
   Status Run() {
-    launch_.block = AddIndex("block");
+    if (!persistent()) launch_.block = AddIndex("block");
     launch_.thread = AddIndex("thread");
     launch_.group = AddIndex("group");
     launch_.group_thread = AddIndex("group_thread");
     Block body = l_.Capture([&] {
-      DecodeAxes();
+      if (!persistent()) DecodeAxes();
       if (UsesRegisters(target_, launch_)) l_.NameThread();
       LowerBlock(launch_.body);
     });
@@ -36,6 +38,7 @@ class LaunchLowering {
   }
 
  private:
+  bool persistent() const { return launch_.resident != kNoId; }
   VarId AddIndex(std::string name) {
     return module_.AddVar(std::move(name), ScalarType::kInt, VarRole::kThread, launch_.span);
   }
@@ -67,7 +70,8 @@ class LaunchLowering {
     return true;
   }
 
-  // The axes' order in the one-dimensional grid: the first varies fastest.
+  // The axes' order in the one-dimensional grid: the first varies fastest. Blocks begin in the
+  // order of their numbers: `order=longest(m)` gives the large m the small ones.
   void DecodeAxes() {
     if (DecodePanels()) return;
     ExprRef rest = l_.Read(launch_.block);
@@ -78,8 +82,29 @@ class LaunchLowering {
       if (!last) rest = MakeBinary(BinaryOp::kDiv, rest, axis.extent);
       l_.intervals().SetLoop(module_, axis.var, MakeInt(0), axis.extent);
       l_.SetLimit(axis.var, axis.extent);
+      if (launch_.order == Order::kLongest && axis.var == launch_.longest) {
+        index = Sub(Sub(axis.extent, MakeInt(1)), l_.Named("rank", std::move(index)));
+      }
       l_.Emit(Let{axis.var, std::move(index)});
     }
+  }
+
+  // Of a persistent block.
+  void LowerBlockIndex(const StmtRef& s) {
+    ExprRef tiles = MakeInt(1);
+    for (const GridAxis& axis : launch_.axes) tiles = Mul(tiles, axis.extent);
+    LowerElementStmt(l_, s);
+    l_.intervals().SetLoop(module_, launch_.block, MakeInt(0), tiles);
+    DecodeAxes();
+  }
+
+  void LowerOnProducer(const OnProducer& x) {
+    Block body = l_.Capture([&] {
+      l_.EnterProducer();
+      LowerBlock(x.body);
+      l_.LeaveProducer();
+    });
+    l_.Emit(OnProducer{std::move(body)});
   }
 
   void LowerBlock(const Block& block) {
@@ -89,34 +114,75 @@ class LaunchLowering {
         l_.Defer([&] { LowerRange(block, copies.begin, copies.end); });
         i = copies.end;
       }
-      LowerRange(block, i, i + 1);
+      const size_t end = EndOfBoxes(block, i);
+      LowerRange(block, i, end);
+      i = end - 1;
       if (i == copies.product) l_.EmitDeferred();
     }
   }
 
+  // Copies by boxes to one slot, with the names that they need, are one piece of work.
+  static size_t EndOfBoxes(const Block& block, size_t begin) {
+    size_t end = begin + 1;
+    const Copy* first = As<Copy>(block[begin]);
+    if (!first || first->barriers == kNoId) return end;
+    for (size_t i = end; i < block.size(); ++i) {
+      const Copy* copy = As<Copy>(block[i]);
+      const bool joins =
+          copy && copy->barriers == first->barriers && Equal(copy->barrier, first->barrier);
+      if (joins) end = i + 1;
+      if (!joins && !As<Let>(block[i])) break;
+    }
+    return end;
+  }
+
+  // Of threads that compute, who asks for boxes alone waits for their slot: the others are never
+  // more than a phase ahead of it. Producers keep in step by waiting.
+  bool WaitsForBoxes(const Block& block, size_t at) const {
+    const Mbarrier* wait = As<Mbarrier>(block[at]);
+    if (!wait || wait->op != Mbarrier::Op::kWait || l_.team() != Team::kBlock) return false;
+    size_t next = at + 1;
+    while (next < block.size() && As<Let>(block[next])) ++next;
+    return next < block.size() && As<Copy>(block[next]) && As<Copy>(block[next])->barriers != kNoId;
+  }
+
   void LowerRange(const Block& block, size_t begin, size_t end) {
+    std::vector<Copy> boxes;  // that arrive together
     for (size_t i = begin; i < end; ++i) {
       l_.At(*block[i]);
-      LowerStmt(block[i]);
+      const Copy* copy = As<Copy>(block[i]);
+      if (WaitsForBoxes(block, i)) {
+        acquire_ = block[i];
+        continue;
+      }
+      if (!copy || copy->barriers == kNoId) {
+        LowerStmt(block[i]);
+        continue;
+      }
+      boxes.push_back(PreparedCopy(l_, *copy));
+      if (i + 1 == EndOfBoxes(block, i)) {
+        CopyBoxes(l_, std::exchange(boxes, {}), std::exchange(acquire_, nullptr));
+      }
     }
   }
 
-  // In the body of a planned loop: the statements [begin, end) behind the barrier that issue the
-  // copies of a later iteration, and the product that they may move into.
+  // In the body of a planned loop: the statements [begin, end) that issue the copies of a later
+  // iteration, and the product that they may move into.
   struct EarlyCopies {
     size_t begin = 0, end = 0, product = SIZE_MAX;
   };
-  EarlyCopies FindEarlyCopies(const Block& block) const {
+  static EarlyCopies FindEarlyCopies(const Block& block) {
     const auto find = [&](auto is, size_t from) {
       while (from < block.size() && !is(block[from])) ++from;
       return from;
     };
-    const auto is_assign = [](const StmtRef& s) { return As<Assign>(s) != nullptr; };
-    const size_t barrier =
-        find([](const StmtRef& s) { return As<Barrier>(s) != nullptr; }, find(AwaitsCopies, 0));
+    EarlyCopies found;
+    found.begin = find(IssuesCopies, find(AwaitsCopies, 0));
     // Up to the step of the slot that is filled.
-    EarlyCopies found{barrier + 1, find(is_assign, barrier) + 1};
-    if (found.end > block.size()) return {};
+    found.end = found.begin + 1;
+    while (found.end < block.size() &&
+           (As<AsyncCommit>(block[found.end]) || As<Assign>(block[found.end])))
+      ++found.end;
     // What runs in between must not count groups of copies itself.
     const auto stops = [](const StmtRef& s) { return As<Gemm>(s) || As<For>(s) || As<If>(s); };
     found.product = find(stops, found.end);
@@ -127,8 +193,16 @@ class LaunchLowering {
     const Mbarrier* m = As<Mbarrier>(s);
     return As<AsyncWait>(s) || (m && m->op == Mbarrier::Op::kWait);
   }
+  static bool IssuesCopies(const StmtRef& root) {
+    bool found = false;
+    VisitStmts({root},
+               [&](const StmtRef& s) { found = found || (As<Copy>(s) && As<Copy>(s)->async); });
+    return found && As<If>(root);
+  }
 
   void LowerStmt(const StmtRef& s) {
+    if (const Let* x = As<Let>(s); x && x->var == launch_.block) return LowerBlockIndex(s);
+    if (const OnProducer* x = As<OnProducer>(s)) return LowerOnProducer(*x);
     if (const Copy* x = As<Copy>(s)) return LowerCopy(l_, *x);
     if (const Fill* x = As<Fill>(s)) return LowerFill(l_, *x);
     if (const Gemm* x = As<Gemm>(s)) return LowerGemm(l_, *x);
@@ -144,6 +218,9 @@ class LaunchLowering {
     if (const Alloc* x = As<Alloc>(s)) return LowerAlloc(*x);
     if (const For* x = As<For>(s)) return LowerFor(s, *x);
     if (const If* x = As<If>(s)) return LowerIf(s, *x);
+    if (const Mbarrier* x = As<Mbarrier>(s); x && x->op == Mbarrier::Op::kArrive) {
+      return l_.Emit(OnFirstThread{Team::kWarp, {s}});
+    }
     if (As<Barrier>(s) || As<AsyncCommit>(s) || As<AsyncWait>(s) || As<Mbarrier>(s) ||
         As<ProxyFence>(s)) {
       return l_.Emit(s);
@@ -187,7 +264,6 @@ class LaunchLowering {
       for (int64_t i = 0; i < b.num_elements(); ++i) {
         l_.Emit(Mbarrier{Mbarrier::Op::kInit, id, MakeInt(i), MakeInt(b.arrivals)});
       }
-      l_.Emit(ProxyFence{});
     });
     l_.Emit(OnFirstThread{Team::kBlock, std::move(body)});
   }
@@ -234,6 +310,7 @@ class LaunchLowering {
   const Target& target_;
   Launch& launch_;
   Lowering l_;
+  StmtRef acquire_;  // of the boxes that come next
   Status status_;
 };
 

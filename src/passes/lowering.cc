@@ -115,6 +115,7 @@ int Lowering::Box(TensorBox box) {
 }
 
 int64_t Lowering::team_size() const {
+  if (in_producer_) return launch_.producers;
   const int64_t per_group = launch_.threads > 0 ? launch_.threads : target_.default_threads;
   return in_group() ? per_group : per_group * launch_.groups;
 }

@@ -87,7 +87,12 @@ class Lowering {
   // Where this group's copy of a private tile begins, in elements.
   ExprRef GroupOffset(BufferId tile) const;
   bool in_group() const { return group_ != kNoId; }
-  Team team() const { return in_group() ? Team::kGroup : Team::kBlock; }
+  // Statements inside are the producers'.
+  void EnterProducer();
+  void LeaveProducer() { in_producer_ = false; }
+  Team team() const {
+    return in_producer_ ? Team::kProducer : in_group() ? Team::kGroup : Team::kBlock;
+  }
   void MakePrivate(BufferId tile) { private_.insert(tile); }
   const absl::flat_hash_set<BufferId>& private_tiles() const { return private_; }
 
@@ -135,7 +140,9 @@ class Lowering {
   bool may_stage() const { return may_stage_; }
   const ExprRef& lane() const { return lane_; }
   // Among those of the team.
-  const ExprRef& warp() const { return in_group() ? group_warp_ : warp_; }
+  const ExprRef& warp() const {
+    return in_producer_ ? producer_warp_ : in_group() ? group_warp_ : warp_;
+  }
   // A value that depends on the thread's place alone, computed where the launch starts and kept.
   ExprRef Pinned(std::string_view name, ExprRef value);
   // Statements that run once, where the launch starts.
@@ -256,7 +263,8 @@ class Lowering {
   std::function<void()> deferred_;
   Block at_start_;
   size_t start_ = 0;  // index in the launch's body
-  ExprRef lane_, warp_, group_warp_;
+  ExprRef lane_, warp_, group_warp_, producer_warp_;
+  bool in_producer_ = false;
   // The `parallel` in registers that is in force.
   struct Mapped {
     const FragmentLayout* layout = nullptr;
@@ -275,8 +283,11 @@ bool CopyRegisters(Lowering& l, const Copy& copy);
 // where the windows do not permit it. Where they do but for what only the launch knows, `otherwise`
 // is the other branch.
 bool CopyVectors(Lowering& l, const Copy& copy, absl::FunctionRef<void()> otherwise);
-// By boxes, of a copy with an mbarrier.
-void CopyBoxes(Lowering& l, const Copy& copy, absl::FunctionRef<void()> otherwise);
+// By boxes: copies that arrive at one mbarrier together. `acquire` (may be null) waits for their
+// slot: a statement for whoever fills it.
+void CopyBoxes(Lowering& l, const std::vector<Copy>& copies, const StmtRef& acquire);
+// One of them, where boxes cannot serve.
+void CopyWithoutBoxes(Lowering& l, const Copy& copy);
 // A line for the report about one side in global memory.
 void NoteCopy(Lowering& l, const Region& tensor, bool from, std::string_view how);
 // Gemm and reduce on registers; false where the tiles are not there.
@@ -299,6 +310,10 @@ ExprRef Combine(ReduceOp op, const ExprRef& acc, const ExprRef& x);
 
 // One function per group of operations.
 void LowerCopy(Lowering& l, const Copy& copy);
+// With regions and rows that are fixed.
+Copy PreparedCopy(Lowering& l, const Copy& copy);
+// Each element by a thread.
+void CopyElements(Lowering& l, const Copy& prepared);
 void LowerAtomic(Lowering& l, const Atomic& atomic);
 void LowerFill(Lowering& l, const Fill& fill);
 void LowerGemm(Lowering& l, const Gemm& gemm);

@@ -7,6 +7,7 @@
 #include "ir/verify.h"
 #include "passes/delay_waits.h"
 #include "passes/expand_lag.h"
+#include "passes/expand_persistent.h"
 #include "passes/expand_split.h"
 #include "passes/fence_proxies.h"
 #include "passes/infer_layouts.h"
@@ -40,6 +41,8 @@ Status Pipelines(Module& module, const Target& target, const PassOptions& option
 constexpr Pass kPasses[] = {
     {"expand_split", Plain<ExpandSplit>,
      "first: the loops it makes around a launch's body are loops like any other afterwards"},
+    {"expand_persistent", Plain<ExpandPersistent>,
+     "after expand_split, whose runs are tiles too; before plans, which see one more loop"},
     {"expand_lag", Plain<ExpandLag>,
      "while copies are still statements, so that what a copy fills in the loop is seen"},
     {"select_atoms", Plain<SelectAtoms>,

@@ -9,11 +9,14 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "ir/visit.h"
 #include "passes/early_copies.h"
+#include "passes/notes.h"
 #include "passes/pipeline_plan.h"
+#include "passes/producer.h"
 #include "passes/select_atoms.h"
 
 namespace tl {
@@ -192,22 +195,22 @@ class LaunchPlanner {
         facts_(module, launch) {}
 
   StatusOr<PlannedLoops> Run() {
-    Walk(launch_.body, Team::kBlock);
+    Walk(launch_.body, Team::kBlock, false);
     if (!status_.ok()) return status_;
     return std::move(planned_);
   }
 
  private:
-  // Inner loops first: where memory is short they make better use of it.
-  void Walk(const Block& block, Team team) {
+  // Inner loops first: where memory is short they make better use of it. `again`: in a loop.
+  void Walk(const Block& block, Team team, bool again) {
     for (const StmtRef& s : block) {
       const Team inside = As<OnGroup>(s) ? Team::kGroup : team;
-      VisitBlocks(*s, [&](const Block& b) { Walk(b, inside); });
-      if (IsPipelined(s)) PlanOne(s, *As<For>(s), team);
+      VisitBlocks(*s, [&](const Block& b) { Walk(b, inside, again || As<For>(s)); });
+      if (IsPipelined(s)) PlanOne(s, *As<For>(s), team, again);
     }
   }
 
-  void PlanOne(const StmtRef& s, const For& loop, Team team) {
+  void PlanOne(const StmtRef& s, const For& loop, Team team, bool again) {
     const ExprRef trips = Op(BinaryOp::kSub, loop.end, loop.begin);
     if (loop.stages < 2) return Note(s, " is not pipelined: it has one stage");
     if (IntValue(trips) && *IntValue(trips) < 2) {
@@ -217,6 +220,7 @@ class LaunchPlanner {
     if (transport_ == Transport::kRegisters) DropParts(loop, planned.copies);
     if (!planned.copies.tiles.empty()) {
       Ring ring{planned.copies.tiles, 1, transport_};
+      ring.again = again;
       if (transport_ == Transport::kAsyncCopy) {
         planned.kept = FindKeptTiles(m_, launch_, loop, ring.tiles);
       }
@@ -374,14 +378,18 @@ class KeptReader : public StmtMapper {
 // One loop rewritten by its plan. Loops nested in it are rewritten already.
 class LoopRewriter {
  public:
+  // `warps`: of the block.
   LoopRewriter(Module& module, const StmtRef& stmt, const For& loop, const PlannedLoop& planned,
-               Team team)
+               Team team, int warps)
       : m_(module),
         stmt_(stmt),
         loop_(loop),
         planned_(planned),
         ring_(planned.plan.rings[0]),
-        team_(team) {}
+        agent_(planned.plan.agents.back()),
+        producer_(planned.plan.agents.size() > 1 ? &planned.plan.agents.front() : nullptr),
+        team_(team),
+        warps_(warps) {}
 
   // The statements that stand in place of the loop.
   Block Run() {
@@ -389,11 +397,12 @@ class LoopRewriter {
     end_ = NewLet(out_, "end", loop_.end);
     SplitBody();
     if (ring_.transport == Transport::kRegisters) MakeRegisters();
-    if (ring_.transport == Transport::kBoxes) MakeMbarriers();
+    if (by_mbarriers()) MakeMbarriers();
     for (BufferId tile : ring_.tiles) {
       Buffer& b = m_.buffers[tile];
       b.extents.insert(b.extents.begin(), ring_.depth);
       b.ring = true;
+      b.handed_back = by_mbarriers();
     }
     Prologue();
     if (planned_.trailing != kNoId) {
@@ -406,16 +415,46 @@ class LoopRewriter {
     return std::move(out_);
   }
 
+  // What a producer runs instead; behind all others.
+  Block ProducerLoop() {
+    Block out;
+    begin_ = NewLet(out, "begin", loop_.begin);
+    end_ = NewLet(out, "end", loop_.end);
+    if (!ring_.again) fill_ = NewPosition("fill", 0, out);
+    out.push_back(LoopOf(producer_->body, Read(fill_.slot)));
+    return out;
+  }
+
   // Statements for where the launch begins.
   const Block& at_start() const { return at_start_; }
   // The statements behind the loop, in the same block.
-  Block Behind(const Block& rest) const {
-    if (planned_.kept.empty()) return rest;
-    return KeptReader(planned_.kept, Read(last_)).MapBlock(rest);
+  Block Behind(const Block& rest) {
+    Block out = rest;
+    if (!planned_.kept.empty()) out = KeptReader(planned_.kept, Read(last_)).MapBlock(rest);
+    Block release;
+    EmitSteps(agent_.epilogue, end_of_loop(), MakeInt(0), release);
+    const auto reads = [&](const StmtRef& s) { return ReadsRing(s); };
+    const auto last = std::find_if(out.rbegin(), out.rend(), reads);
+    out.insert(last.base(), release.begin(), release.end());
+    return out;
   }
 
  private:
+  // Slot of a counter, and the parity of the phase of its mbarriers that comes next.
+  struct Position {
+    VarId slot = kNoId, parity = kNoId;
+  };
+
+  bool by_mbarriers() const { return ring_.transport == Transport::kBoxes; }
   ExprRef Read(VarId v) const { return MakeVar(v, m_.var(v).type); }
+
+  bool ReadsRing(const StmtRef& root) const {
+    bool reads = false;
+    VisitStmts({root}, [&](const StmtRef& s) {
+      VisitRegions(*s, [&](const Region& r, bool) { reads = reads || IsRing(r.buffer); });
+    });
+    return reads;
+  }
 
   // A name for a value that is fixed from here on.
   ExprRef NewLet(Block& out, std::string_view name, ExprRef value) {
@@ -427,10 +466,10 @@ class LoopRewriter {
     return Read(v);
   }
 
-  VarId NewCounter(std::string_view name, int start) {
+  VarId NewCounter(std::string_view name, int start, Block& out) {
     const VarId v = m_.AddVar(std::string(name), ScalarType::kInt, VarRole::kMutable, stmt_->span);
     m_.vars[v].dtype = DType::kU8;  // a slot: known to be small, so that addresses stay short
-    out_.push_back(MakeStmt(Assign{v, MakeInt(start)}));
+    out.push_back(MakeStmt(Assign{v, MakeInt(start)}));
     return v;
   }
 
@@ -479,8 +518,12 @@ class LoopRewriter {
   ExprRef Ahead(const ExprRef& from, int ahead) const {
     return Op(loop_.down ? BinaryOp::kSub : BinaryOp::kAdd, from, MakeInt(ahead));
   }
-  ExprRef Exists(const ExprRef& index) const {
-    return loop_.down ? Op(BinaryOp::kGe, index, begin_) : Op(BinaryOp::kLt, index, end_);
+  // Does the loop have the iteration? It is `ahead` of one that it has, or would have next.
+  ExprRef Exists(const ExprRef& index, int ahead) const {
+    const VarRef* now = As<VarRef>(index);
+    if (now && now->var == loop_.var) return MakeBool(true);
+    return loop_.down == (ahead < 0) ? Op(BinaryOp::kLt, index, end_)
+                                     : Op(BinaryOp::kGe, index, begin_);
   }
   // An index that exists, so written that its bounds can be seen: nothing is read outside of a
   // tensor that is a whole number of tiles.
@@ -490,9 +533,8 @@ class LoopRewriter {
     return IntValue(end_) ? Op(BinaryOp::kMin, index, Op(BinaryOp::kSub, end_, MakeInt(1))) : index;
   }
 
-  // `body` if the loop has the iteration.
-  void IfExists(const ExprRef& index, Block body, Block& out) const {
-    const ExprRef exists = Exists(index);
+  void IfExists(const ExprRef& index, int ahead, Block body, Block& out) const {
+    const ExprRef exists = Exists(index, ahead);
     const BoolLit* known = As<BoolLit>(exists);
     if (!known) {
       out.push_back(MakeStmt(If{exists, std::move(body), {}}, stmt_->span, stmt_->id));
@@ -504,76 +546,78 @@ class LoopRewriter {
   // The copies of the iteration with this index to other places than the loop's own.
   void Copies(const ExprRef& index, absl::flat_hash_map<BufferId, Substitution::Tile> to,
               Block& out) {
-    Block body;
     Substitution s;
-    s.vars[loop_.var] = NewLet(body, m_.var(loop_.var).name, Bounded(index));
+    s.vars[loop_.var] = NewLet(out, m_.var(loop_.var).name, Bounded(index));
     s.tiles = std::move(to);
     Block copies = CloneBlock(m_, issue_, std::move(s));
-    if (mbarriers_ != kNoId) copies = WithMbarriers(copies);
-    body.insert(body.end(), copies.begin(), copies.end());
-    IfExists(index, std::move(body), out);
-  }
-  Block WithMbarriers(const Block& copies) const {
-    Block out = copies;
-    for (StmtRef& s : out) {
-      if (!As<Copy>(s)) continue;
-      Copy copy = *As<Copy>(s);
-      copy.barriers = mbarriers_;
-      copy.barrier = slot_to_fill_;
-      s = MakeStmt(std::move(copy), s->span, s->id);
-    }
-    return out;
+    out.insert(out.end(), copies.begin(), copies.end());
   }
   void Issue(const ExprRef& index, const ExprRef& slot, Block& out) {
     absl::flat_hash_map<BufferId, Substitution::Tile> slots;
     for (BufferId tile : ring_.tiles) slots[tile] = {tile, {slot}};
-    slot_to_fill_ = slot;
-    Copies(index, std::move(slots), out);
+    Block copies;
+    Copies(index, std::move(slots), copies);
+    for (StmtRef& s : copies) out.push_back(by_mbarriers() ? WithMbarrier(s, slot) : s);
+  }
+  StmtRef WithMbarrier(const StmtRef& s, const ExprRef& slot) const {
+    if (!As<Copy>(s)) return s;
+    Copy copy = *As<Copy>(s);
+    copy.barriers = filled_;
+    copy.barrier = slot;
+    return MakeStmt(std::move(copy), s->span, s->id);
   }
   void Fetch(const ExprRef& index, Block& out) {
     absl::flat_hash_map<BufferId, Substitution::Tile> registers;
     for (const auto& [tile, id] : registers_) registers[tile] = {id, {}};
     Copies(index, std::move(registers), out);
   }
-  void Put(const ExprRef& index, const ExprRef& slot, Block& out) {
-    Block body;
+  void Put(const ExprRef& slot, Block& out) {
     for (const auto& [tile, id] : registers_) {
       Copy put{WholeTile(m_.buffer(id), id), WholeTile(m_.buffer(id), tile), nullptr};
       put.dst.offset.insert(put.dst.offset.begin(), slot);
       for (int& d : put.dst.dims) ++d;
-      body.push_back(MakeStmt(std::move(put), stmt_->span));
+      out.push_back(MakeStmt(std::move(put), stmt_->span));
     }
-    IfExists(index, std::move(body), out);
   }
 
-  // One for each slot, for the whole launch. Phases are counted in bits of one number, by slot:
-  // what an earlier run of the loop has left stays right.
+  // Two for each slot, for the whole launch, as are the counters where the loop runs again.
   void MakeMbarriers() {
+    filled_ = NewMbarriers("_filled", 1);
+    free_ = NewMbarriers("_free", warps_);
+  }
+  BufferId NewMbarriers(std::string_view name, int arrivals) {
     Buffer b;
-    b.name = absl::StrCat(m_.buffer(ring_.tiles[0]).name, "_filled");
+    b.name = absl::StrCat(m_.buffer(ring_.tiles[0]).name, name);
     b.scope = Scope::kShared;
     b.role = BufferRole::kMbarriers;
     b.dtype = DType::kI64;
     b.extents = {ring_.depth};
-    b.arrivals = static_cast<int>(
-        absl::c_count_if(issue_, [](const StmtRef& s) { return As<Copy>(s) != nullptr; }));
-    mbarriers_ = m_.AddBuffer(std::move(b));
-    phases_ = m_.AddVar("phases", ScalarType::kInt, VarRole::kMutable, stmt_->span);
-    m_.vars[phases_].dtype = DType::kI32;
-    at_start_.push_back(MakeStmt(Alloc{mbarriers_}, stmt_->span));
-    at_start_.push_back(MakeStmt(Assign{phases_, MakeInt(0)}, stmt_->span));
-    // Behind this everyone knows the mbarriers, and nobody uses the slots any more.
-    out_.push_back(MakeStmt(Barrier{team_}, stmt_->span));
+    b.arrivals = arrivals;
+    const BufferId id = m_.AddBuffer(std::move(b));
+    at_start_.push_back(MakeStmt(Alloc{id}, stmt_->span));
+    return id;
   }
 
+  void Wait(BufferId mbarriers, const ExprRef& slot, const ExprRef& parity, Block& out) const {
+    out.push_back(MakeStmt(Mbarrier{Mbarrier::Op::kWait, mbarriers, slot, parity}, stmt_->span));
+  }
   void Await(Block& out) {
-    const ExprRef slot = NewLet(out, "slot", Read(use_));
-    const ExprRef parity =
-        Op(BinaryOp::kBitAnd, Op(BinaryOp::kShr, Read(phases_), slot), MakeInt(1));
-    out.push_back(MakeStmt(Mbarrier{Mbarrier::Op::kWait, mbarriers_, slot, parity}, stmt_->span));
-    const ExprRef flipped =
-        Op(BinaryOp::kBitXor, Read(phases_), Op(BinaryOp::kShl, MakeInt(1), slot));
-    out.push_back(MakeStmt(Assign{phases_, flipped}, stmt_->span));
+    slot_ = NewLet(out, "slot", Read(use_.slot));
+    Wait(filled_, slot_, Read(use_.parity), out);
+  }
+  // A slot is free from the start: the phase before the first has ended.
+  void Acquire(Block& out) const {
+    Wait(free_, Read(fill_.slot), Op(BinaryOp::kBitXor, Read(fill_.parity), MakeInt(1)), out);
+  }
+  // The slot that is `ahead` (not above 0) of the one to use.
+  void Release(int ahead, Block& out) {
+    ExprRef slot = Read(use_.slot);
+    if (ahead < 0) {
+      const ExprRef back = Op(BinaryOp::kAdd, slot, MakeInt(ahead));
+      slot = MakeSelect(Op(BinaryOp::kLt, back, MakeInt(0)),
+                        Op(BinaryOp::kAdd, back, MakeInt(ring_.depth)), back);
+    }
+    out.push_back(MakeStmt(Mbarrier{Mbarrier::Op::kArrive, free_, slot, nullptr}, stmt_->span));
   }
 
   // Fragments that hold an iteration's data on their way to a slot.
@@ -590,64 +634,121 @@ class LoopRewriter {
     }
   }
 
+  ExprRef first_index() const { return loop_.down ? Op(BinaryOp::kSub, end_, MakeInt(1)) : begin_; }
+  // Of the iteration behind the last.
+  ExprRef end_of_loop() const { return loop_.down ? Op(BinaryOp::kSub, begin_, MakeInt(1)) : end_; }
+
+  // Without an earlier run the first slots are known.
   void Prologue() {
-    const ExprRef first = loop_.down ? Op(BinaryOp::kSub, end_, MakeInt(1)) : begin_;
+    const bool again = by_mbarriers() && ring_.again;
     int fill = 0;
-    for (const Step& s : planned_.plan.agents[0].prologue) {
+    if (again) {
+      fill_ = NewPosition("fill", 0, at_start_);
+      use_ = NewPosition("use", 0, at_start_);
+      EmitSteps(agent_.prologue, first_index(), Read(fill_.slot), out_);
+    }
+    for (size_t i = 0; !again && i < agent_.prologue.size(); ++i) {
+      const Step& s = agent_.prologue[i];
       if (s.kind == StepKind::kNextFill) {
         fill = fill + 1 == ring_.depth ? 0 : fill + 1;
       } else {
-        Emit(s, first, MakeInt(fill), out_);
+        EmitSteps({s}, first_index(), MakeInt(fill), out_);
       }
     }
-    fill_ = NewCounter("fill", fill);
-    use_ = NewCounter("use", 0);
-    if (!planned_.kept.empty()) last_ = NewCounter("last", 0);
+    if (!again && !producer_) fill_ = NewPosition("fill", fill, out_);
+    if (!again) use_ = NewPosition("use", 0, out_);
+    if (!planned_.kept.empty()) last_ = NewCounter("last", 0, out_);
+  }
+  Position NewPosition(const char* name, int slot, Block& out) {
+    Position at;
+    at.slot = NewCounter(name, slot, out);
+    if (by_mbarriers()) at.parity = NewCounter(absl::StrCat(name, "_parity"), 0, out);
+    return at;
   }
 
-  StmtRef MainLoop() {
+  StmtRef MainLoop() { return LoopOf(agent_.body, producer_ ? nullptr : Read(fill_.slot)); }
+  StmtRef LoopOf(const std::vector<Step>& steps, const ExprRef& slot) {
     For main = loop_;
     main.kind = LoopKind::kSerial;
     main.begin = begin_;
     main.end = end_;
     main.stages = 1;
     main.body.clear();
-    for (const Step& s : planned_.plan.agents[0].body) {
-      Emit(s, Read(loop_.var), Read(fill_), main.body);
-    }
+    EmitSteps(steps, Read(loop_.var), slot, main.body);
     return MakeStmt(std::move(main), stmt_->span, stmt_->id);
   }
 
-  // A step of the iteration with index `now`, `slot` being the one to fill.
-  void Emit(const Step& s, const ExprRef& now, const ExprRef& slot, Block& out) {
-    const ExprRef index = Ahead(now, s.iteration);
+  // Only if the iteration that it is about exists.
+  bool IsConditional(const Step& s) const {
+    switch (s.kind) {
+      case StepKind::kIssue:
+      case StepKind::kFetch:
+      case StepKind::kPut:
+      case StepKind::kAcquire:
+      case StepKind::kRelease:
+        return true;
+      case StepKind::kNextFill:
+        return by_mbarriers();
+      default:
+        return false;
+    }
+  }
+
+  // Steps of the iteration with index `now`, `slot` being the one to fill. What depends on the same
+  // iteration of a ring with mbarriers stands under one condition.
+  void EmitSteps(const std::vector<Step>& steps, const ExprRef& now, const ExprRef& slot,
+                 Block& out) {
+    for (size_t i = 0; i < steps.size(); ++i) {
+      const Step& s = steps[i];
+      const ExprRef index = Ahead(now, s.iteration);
+      if (!IsConditional(s)) {
+        Emit(s, index, slot, out);
+        continue;
+      }
+      Block body;
+      Emit(s, index, slot, body);
+      const auto joins = [&](const Step& next) {
+        return by_mbarriers() && IsConditional(next) && next.iteration == s.iteration;
+      };
+      for (; i + 1 < steps.size() && joins(steps[i + 1]); ++i) {
+        Emit(steps[i + 1], index, slot, body);
+      }
+      IfExists(index, s.iteration, std::move(body), out);
+    }
+  }
+
+  void Emit(const Step& s, const ExprRef& index, const ExprRef& slot, Block& out) {
     switch (s.kind) {
       case StepKind::kIssue:
         return Issue(index, slot, out);
       case StepKind::kFetch:
         return Fetch(index, out);
       case StepKind::kPut:
-        return Put(index, slot, out);
+        return Put(slot, out);
       case StepKind::kCommit:
         return out.push_back(MakeStmt(AsyncCommit{}, stmt_->span));
       case StepKind::kWait:
         return out.push_back(MakeStmt(AsyncWait{s.pending}, stmt_->span));
       case StepKind::kAwait:
         return Await(out);
+      case StepKind::kAcquire:
+        return Acquire(out);
+      case StepKind::kRelease:
+        return Release(s.iteration, out);
       case StepKind::kBarrier:
         return out.push_back(MakeStmt(Barrier{team_}, stmt_->span));
       case StepKind::kUse:
         return Use(out);
       case StepKind::kNextFill:
-        return out.push_back(Next(fill_));
+        return Next(fill_, out);
       case StepKind::kNextUse:
-        return out.push_back(Next(use_));
+        return Next(use_, out);
     }
   }
 
   void Use(Block& out) {
     // A constant of this iteration, whatever becomes of the counter.
-    const ExprRef slot = NewLet(out, "slot", Read(use_));
+    const ExprRef slot = by_mbarriers() ? slot_ : NewLet(out, "slot", Read(use_.slot));
     Block uses = SlotReader(m_, ring_.tiles, slot).MapBlock(rest_);
     if (last_ != kNoId) {
       // As it was when the iteration began, whatever becomes of the variable.
@@ -659,11 +760,15 @@ class LoopRewriter {
   }
 
   // Counting with a wrap: a remainder would be a division where the depth is no power of two.
-  StmtRef Next(VarId counter) const {
-    const ExprRef next = Op(BinaryOp::kAdd, Read(counter), MakeInt(1));
-    return MakeStmt(Assign{counter, MakeSelect(Op(BinaryOp::kEq, next, MakeInt(ring_.depth)),
-                                               MakeInt(0), next)},
-                    stmt_->span);
+  void Next(const Position& at, Block& out) const {
+    const ExprRef next = Op(BinaryOp::kAdd, Read(at.slot), MakeInt(1));
+    const ExprRef wraps = Op(BinaryOp::kEq, next, MakeInt(ring_.depth));
+    if (at.parity != kNoId) {
+      const ExprRef parity = Read(at.parity);
+      const ExprRef other = Op(BinaryOp::kBitXor, parity, MakeInt(1));
+      out.push_back(MakeStmt(Assign{at.parity, MakeSelect(wraps, other, parity)}, stmt_->span));
+    }
+    out.push_back(MakeStmt(Assign{at.slot, MakeSelect(wraps, MakeInt(0), next)}, stmt_->span));
   }
 
   Module& m_;
@@ -671,24 +776,46 @@ class LoopRewriter {
   const For& loop_;
   const PlannedLoop& planned_;
   const Ring& ring_;
+  const Agent& agent_;
+  const Agent* const producer_;  // null: the threads fill themselves
   const Team team_;
+  const int warps_;
   Block out_, issue_, rest_, at_start_;
-  BufferId mbarriers_ = kNoId;  // of the slots, where boxes fill them
-  VarId phases_ = kNoId;        // bit s: parity of the phase in which slot s is filled next
-  ExprRef slot_to_fill_;
+  BufferId filled_ = kNoId, free_ = kNoId;  // mbarriers of the slots, where boxes fill them
   std::vector<std::pair<BufferId, BufferId>> registers_;  // per tile of the ring
   ExprRef begin_, end_;
-  VarId fill_ = kNoId, use_ = kNoId;
+  Position fill_, use_;
+  ExprRef slot_;        // that the iteration uses, where it has been waited for
   VarId last_ = kNoId;  // slot that the iteration before has used
 };
 
 class Applier : public StmtMapper {
  public:
-  Applier(Module& module, const PlannedLoops& planned) : m_(module), planned_(planned) {}
+  // `warps`: of the block, without producers.
+  Applier(Module& module, const Launch& launch, const LaunchFacts& facts,
+          const PlannedLoops& planned, int warps)
+      : m_(module), launch_(launch), facts_(facts), planned_(planned), warps_(warps) {}
 
-  Block Run(const Block& body) {
-    const Block mapped = MapBlock(body);
+  Block Run() {
+    VisitStmts(launch_.body, [&](const StmtRef& s) {
+      const auto it = As<For>(s) ? planned_.find(As<For>(s)->var) : planned_.end();
+      if (it != planned_.end() && HasProducer(it->second)) {
+        EnterAtStart(it->second.plan.rings[0].tiles);
+      }
+    });
+    const Block mapped = MapBlock(launch_.body);
     Block out = std::move(at_start_);
+    const bool producer = !producer_loops_.empty();
+    // Behind this everyone knows the mbarriers, copies too.
+    if (!out.empty()) {
+      out.push_back(MakeStmt(ProxyFence{}));
+      out.push_back(MakeStmt(Barrier{producer ? Team::kEveryone : Team::kBlock}));
+    }
+    if (producer) {
+      std::string reason;
+      out.push_back(
+          MakeStmt(OnProducer{SliceForProducer(m_, launch_, facts_, producer_loops_, reason)}));
+    }
     absl::c_copy(mapped, std::back_inserter(out));
     return out;
   }
@@ -696,6 +823,8 @@ class Applier : public StmtMapper {
   Block MapBlock(const Block& b) override {
     Block out, rest = b;
     for (size_t i = 0; i < rest.size(); ++i) {
+      const Alloc* alloc = As<Alloc>(rest[i]);
+      if (alloc && entered_.contains(alloc->buffer)) continue;
       const StmtRef inner = MapStmt(rest[i]);
       const For* loop = As<For>(inner);
       const auto it = loop ? planned_.find(loop->var) : planned_.end();
@@ -703,12 +832,15 @@ class Applier : public StmtMapper {
         out.push_back(inner);
         continue;
       }
-      LoopRewriter rewriter(m_, inner, *loop, it->second, team_);
+      LoopRewriter rewriter(m_, inner, *loop, it->second, team_, warps_);
       Block rewritten = rewriter.Run();
       out.insert(out.end(), rewritten.begin(), rewritten.end());
       const auto behind = rest.begin() + static_cast<ptrdiff_t>(i) + 1;
-      absl::c_copy(rewriter.Behind(Block(behind, rest.end())), behind);
+      const Block changed = rewriter.Behind(Block(behind, rest.end()));
+      rest.erase(behind, rest.end());
+      absl::c_copy(changed, std::back_inserter(rest));
       absl::c_copy(rewriter.at_start(), std::back_inserter(at_start_));
+      if (HasProducer(it->second)) producer_loops_[loop->var] = rewriter.ProducerLoop();
     }
     return out;
   }
@@ -728,11 +860,97 @@ class Applier : public StmtMapper {
   }
 
  private:
+  static bool HasProducer(const PlannedLoop& loop) { return loop.plan.agents.size() > 1; }
+  // A producer fills them from then on, whatever the others are at.
+  void EnterAtStart(const std::vector<BufferId>& tiles) {
+    for (BufferId tile : tiles) {
+      if (entered_.insert(tile).second) at_start_.push_back(MakeStmt(Alloc{tile}));
+    }
+  }
+
   Module& m_;
+  const Launch& launch_;
+  const LaunchFacts& facts_;
   const PlannedLoops& planned_;
+  const int warps_;
   Team team_ = Team::kBlock;
   Block at_start_;
+  absl::flat_hash_set<BufferId> entered_;
+  ProducerLoops producer_loops_;
 };
+
+int WarpsOf(const Launch& launch, const Target& target) {
+  const int threads = launch.threads > 0 ? launch.threads : target.default_threads;
+  return threads * launch.groups / target.warp_size;
+}
+
+// ---- Producers
+
+// As far as what they depend on goes: the copies of a planned loop, in a loop.
+Block PlainProducerLoop(const StmtRef& s, const PlannedLoop& planned) {
+  For loop = *As<For>(s);
+  std::erase_if(loop.body, [&](const StmtRef& inside) {
+    const Copy* copy = As<Copy>(inside);
+    const Let* let = As<Let>(inside);
+    const bool early =
+        (copy && absl::c_linear_search(planned.plan.rings[0].tiles, copy->dst.buffer)) ||
+        (let && planned.copies.lets.contains(let->var));
+    return !early;
+  });
+  return {MakeStmt(std::move(loop), s->span, s->id)};
+}
+
+// Why not; "": the launch has producers.
+std::string WhyNoProducer(const Module& m, const Target& target, const Launch& launch,
+                          const LaunchFacts& facts, const PlannedLoops& planned) {
+  if (launch.producer == Producer::kSelf) return "the program says so";
+  // Measured on an H200: a persistent gemm of 8192^3 takes 1534 us with a producer, which loads for
+  // the next tile while this one's results leave, and 1554 us without; steps of mla_decode, whose
+  // threads meet in between anyway, 221 us with and 211 us without.
+  if (launch.producer == Producer::kAuto && !launch.persistent) return "the program does not ask";
+  ProducerLoops loops;
+  VisitStmts(launch.body, [&](const StmtRef& s) {
+    const auto it = As<For>(s) ? planned.find(As<For>(s)->var) : planned.end();
+    if (it == planned.end() || it->second.plan.rings[0].transport != Transport::kBoxes) return;
+    loops[it->first] = PlainProducerLoop(s, it->second);
+  });
+  if (loops.empty()) return "no loop is filled by boxes";
+  Launch with = launch;
+  AddProducers(target, with);
+  const int threads = with.producers + WarpsOf(launch, target) * target.warp_size;
+  if (threads > target.max_threads_per_block) {
+    return absl::StrCat("a block would have ", threads, " threads");
+  }
+  std::string reason;
+  SliceForProducer(m, launch, facts, loops, reason);
+  return reason;
+}
+
+// Loops that boxes fill, planned anew where producers can fill them.
+Status PlanProducers(Module& m, const Target& target, Launch& launch, const LaunchFacts& facts,
+                     PlannedLoops& planned) {
+  const std::string reason = WhyNoProducer(m, target, launch, facts, planned);
+  const std::string place = absl::StrCat("launch", At(launch.span), ": ");
+  if (!reason.empty()) {
+    if (launch.producer == Producer::kWarp && target.bulk_copies) {
+      m.notes.push_back(absl::StrCat(place, "all threads copy: ", reason));
+    }
+    return absl::OkStatus();
+  }
+  for (auto& [var, loop] : planned) {
+    const Ring& ring = loop.plan.rings[0];
+    if (ring.transport != Transport::kBoxes) continue;
+    loop.plan = MakeLoopPlan(Ring(ring), true);
+    TL_RETURN_IF_ERROR(VerifyPlan(loop.plan));
+  }
+  AddProducers(target, launch);
+  m.notes.push_back(absl::StrCat(
+      place, launch.producers, " threads more, which only copy",
+      launch.registers > 0 ? absl::StrCat("; ", launch.producer_registers,
+                                          " registers each, the others ", launch.registers)
+                           : ""));
+  return absl::OkStatus();
+}
 
 bool HasPipelined(const Launch& launch) {
   bool found = false;
@@ -748,12 +966,15 @@ Status PlanPipelines(Module& module, const Target& target, int64_t shared_budget
   for (Launch& launch : module.launches) {
     if (!HasPipelined(launch)) continue;
     PlannedLoops planned;
+    const bool registers = UsesRegisters(target, launch);
     // Elsewhere copies are stores of single elements, which gain nothing by coming early.
-    if (UsesRegisters(target, launch)) {
+    if (registers) {
       launch.body = Unroller(module).MapBlock(launch.body);
       TL_ASSIGN_OR_RETURN(planned, LaunchPlanner(module, target, limit, max_slots, launch).Run());
     }
-    launch.body = Applier(module, planned).Run(launch.body);
+    const LaunchFacts facts(module, launch);
+    if (registers) TL_RETURN_IF_ERROR(PlanProducers(module, target, launch, facts, planned));
+    launch.body = Applier(module, launch, facts, planned, WarpsOf(launch, target)).Run();
   }
   module.level = Level::kPlanned;
   return absl::OkStatus();

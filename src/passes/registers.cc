@@ -31,12 +31,21 @@ void AddCoords(const std::vector<FragmentLayout::DimDigit>& digits, const ExprRe
 void Lowering::NameThread() {
   const int64_t warp_size = target_.warp_size;
   const ExprRef thread = Read(launch_.thread);
-  intervals_.Set(launch_.thread, {0, team_size() - 1});
+  intervals_.Set(launch_.thread, {0, team_size() + launch_.producers - 1});
   lane_ = Named("lane", Mod(thread, warp_size));
   warp_ = Named("warp", Div(thread, warp_size));
   const bool groups = launch_.groups > 1;
   group_warp_ = groups ? Named("group_warp", Mod(warp_, launch_.threads / warp_size)) : warp_;
   start_ = out_->size();
+}
+
+void Lowering::EnterProducer() {
+  const int64_t others = warps();
+  in_producer_ = true;
+  if (!has_registers()) return;
+  const ExprRef warp = Div(Read(launch_.thread), target_.warp_size);
+  producer_warp_ = Named("producer_warp", Sub(warp, MakeInt(others)));
+  intervals_.Set(As<VarRef>(producer_warp_)->var, {0, warps() - 1});
 }
 
 ExprRef Lowering::Pinned(std::string_view name, ExprRef value) {

@@ -85,6 +85,8 @@ class DeadCode {
       copy.body = Run(loop->body);
       if (copy.body.empty()) return nullptr;
       out = MakeStmt(std::move(copy), s->span, s->id);
+    } else if (const OnProducer* producer = As<OnProducer>(s)) {
+      out = MakeStmt(OnProducer{Run(producer->body)}, s->span, s->id);
     } else if (const OnFirstThread* first = As<OnFirstThread>(s)) {
       out = MakeStmt(OnFirstThread{first->team, Run(first->body)}, s->span, s->id);
     } else {

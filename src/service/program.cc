@@ -59,6 +59,8 @@ std::string WriteMetadata(const Module& module, const std::vector<Entry>& entrie
                     {"threads", e.threads},
                     {"groups", e.groups},
                     {"shared_bytes", e.shared_bytes},
+                    {"producers", e.producers},
+                    {"persistent", e.persistent},
                     {"early", e.early},
                     {"boxes", WriteBoxes(e.boxes)}});
   }
@@ -77,14 +79,18 @@ StatusOr<std::vector<Entry>> ReadMetadata(std::string_view text, size_t num_laun
     const bool ok = e.is_object() && e.contains("symbol") && e["symbol"].is_string() &&
                     e.contains("threads") && e["threads"].is_number_integer() &&
                     e.contains("groups") && e["groups"].is_number_integer() &&
-                    e.contains("shared_bytes") && e["shared_bytes"].is_number_integer();
+                    e.contains("shared_bytes") && e["shared_bytes"].is_number_integer() &&
+                    e.contains("producers") && e["producers"].is_number_integer() &&
+                    e.contains("persistent") && e["persistent"].is_boolean();
     if (!ok) return bad;
-    Entry entry{e["symbol"].get<std::string>(),
-                e["threads"].get<int>(),
-                e["groups"].get<int>(),
-                e["shared_bytes"].get<int64_t>(),
-                {},
-                false};
+    Entry entry{.symbol = e["symbol"].get<std::string>(),
+                .threads = e["threads"].get<int>(),
+                .groups = e["groups"].get<int>(),
+                .shared_bytes = e["shared_bytes"].get<int64_t>(),
+                .producers = e["producers"].get<int>(),
+                .persistent = e["persistent"].get<bool>(),
+                .boxes = {},
+                .early = false};
     if (!e.contains("boxes") || !ReadBoxes(e["boxes"], entry.boxes)) return bad;
     if (!e.contains("early") || !e["early"].is_boolean()) return bad;
     entry.early = e["early"].get<bool>();

@@ -27,10 +27,9 @@ nlohmann::json EntriesJson(const std::vector<Entry>& entries, const BuildFacts& 
   nlohmann::json out = nlohmann::json::array();
   for (size_t i = 0; i < entries.size(); ++i) {
     const Entry& e = entries[i];
-    nlohmann::json entry = {{"symbol", e.symbol},
-                            {"threads", e.threads},
-                            {"groups", e.groups},
-                            {"shared_bytes", e.shared_bytes}};
+    nlohmann::json entry = {{"symbol", e.symbol},       {"threads", e.threads},
+                            {"groups", e.groups},       {"shared_bytes", e.shared_bytes},
+                            {"producers", e.producers}, {"persistent", e.persistent}};
     if (i < facts.entries.size()) {
       const EntryResources& r = facts.entries[i];
       entry.update({{"registers", r.registers},

@@ -67,6 +67,35 @@ TEST(ShippedFaults, FewerIterationsThanStages) {
   ExpectRight(TableText("product"), {{"stages", "4"}, {"M", "32"}, {"N", "32"}, {"K", "32"}}, {{}});
 }
 
+// Wrong from a block's second tile on, unless the number of iterations divided twice the stages:
+// the phases of mbarriers did not carry over.
+TEST(ShippedFaults, TilesOfPersistentBlocksWithProducers) {
+  for (const char* copies : {"warp", "self"}) {
+    for (int stages = 1; stages <= 4; ++stages) {
+      Dims dims;
+      for (int64_t trips = 0; trips <= 2 * stages + 1; ++trips) {
+        dims.push_back({64 * 7, 40, 16 * trips});
+      }
+      ExpectRight(TableText("product"),
+                  {{"copies", copies},
+                   {"stay", "on"},
+                   {"stages", std::to_string(stages)},
+                   {"bk", "16"},
+                   {"bn", "40"}},
+                  dims);
+    }
+  }
+}
+
+// One warpgroup wrote the next step's operand while the other still read this one's.
+TEST(ShippedFaults, WarpgroupsThatShareAnOperandWithoutStages) {
+  for (const char* stages : {"0", "1"}) {
+    ExpectRight(TableText("product"),
+                {{"stages", stages}, {"bm", "128"}, {"bn", "48"}, {"thr", "256"}},
+                {{128, 48, 160}, {256, 96, 96}});
+  }
+}
+
 // Could not be inferred.
 TEST(ShippedFaults, ReducedExtentsThatAreNoPowerOfTwo) {
   for (const char* columns : {"229", "160", "96"}) {

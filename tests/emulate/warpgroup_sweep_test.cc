@@ -123,34 +123,114 @@ void ExpectRightWheneverThingsEnd(const CudaCase& c) {
       {.seeds = {1}, .arrivals = {Arrival::kRandom, Arrival::kEager, Arrival::kLazy}});
 }
 
+// Who copies, and whether blocks stay for the next tile.
+const std::vector<Values>& Forms() {
+  static const auto& forms = *new std::vector<Values>{{{"copies", "self"}, {"stay", "off"}},
+                                                      {{"copies", "warp"}, {"stay", "off"}},
+                                                      {{"copies", "self"}, {"stay", "on"}},
+                                                      {{"copies", "warp"}, {"stay", "on"}}};
+  return forms;
+}
+Values With(Values values, const Values& more) {
+  values.insert(values.end(), more.begin(), more.end());
+  return values;
+}
+
 class Stages : public ::testing::TestWithParam<int> {};
 
 TEST_P(Stages, Products) {
   const int stages = GetParam();
   for (const char* bn : {"64", "24"}) {
+    for (const Values& form : Forms()) {
+      CudaCase c{"product",
+                 TableText("product"),
+                 With(form, {{"stages", absl::StrCat(stages)}, {"bk", "16"}, {"bn", bn}}),
+                 {},
+                 {}};
+      SCOPED_TRACE(NameOf(c.name, c.values));
+      for (int64_t trips : Trips(stages)) c.dims.push_back({64, 24, 16 * trips});
+      ExpectRightWheneverThingsEnd(c);
+    }
+  }
+}
+
+// What is known when compiling leaves conditions away.
+TEST_P(Stages, ProductsOfFixedExtents) {
+  for (const Values& form : Forms()) {
+    for (int trips : {1, GetParam(), 2 * GetParam() + 1}) {
+      const CudaCase c{"product",
+                       TableText("product"),
+                       With(form, {{"stages", absl::StrCat(GetParam())},
+                                   {"bk", "16"},
+                                   {"bn", "24"},
+                                   {"M", "256"},
+                                   {"N", "24"},
+                                   {"K", absl::StrCat(16 * trips)}}),
+                       {{}},
+                       {}};
+      SCOPED_TRACE(NameOf(c.name, c.values));
+      ExpectRightNumbers(c, *FindCudaTarget("sm_90a"), {.seeds = {1}});
+    }
+  }
+}
+
+// The counters of a ring go on from one tile to the next: any number of tiles (there are three
+// blocks) of any number of steps.
+TEST_P(Stages, TilesOfPersistentBlocks) {
+  const int stages = GetParam();
+  for (const char* copies : {"self", "warp"}) {
     CudaCase c{"product",
                TableText("product"),
-               {{"stages", absl::StrCat(stages)}, {"bk", "16"}, {"bn", bn}},
+               {{"copies", copies},
+                {"stay", "on"},
+                {"stages", absl::StrCat(stages)},
+                {"bk", "16"},
+                {"bn", "24"}},
                {},
                {}};
-    for (int64_t trips : Trips(stages)) c.dims.push_back({64, 24, 16 * trips});
-    ExpectRightWheneverThingsEnd(c);
+    SCOPED_TRACE(NameOf(c.name, c.values));
+    for (int64_t tiles = 0; tiles <= 10; ++tiles) {
+      const std::vector<int64_t> trips = Trips(stages);
+      c.dims.push_back({64 * tiles, 24, 16 * trips[tiles % trips.size()]});
+      c.dims.push_back({60, 24 * tiles, 16 * trips[(tiles * 5 + 3) % trips.size()]});
+    }
+    ExpectRightNumbers(c, *FindCudaTarget("sm_90a"), {.seeds = {1}});
   }
 }
 
 // Two loops in one kernel, both within a third: what one has left under way the next one meets.
 TEST_P(Stages, LoopsBehindLoops) {
   const int stages = GetParam();
-  CudaCase c{"pipelines",
-             TableText("pipelines"),
-             {{"stages", absl::StrCat(stages)}, {"bm", "64"}, {"bn", "24"}, {"thr", "128"}},
-             {},
-             {}};
-  const std::vector<int64_t> trips = Trips(stages);
-  for (size_t i = 0; i < trips.size(); ++i) {
-    c.dims.push_back({64, 24, 16 * trips[i], 16 * trips[trips.size() - 1 - i]});
+  for (const Values& form : Forms()) {
+    CudaCase c{
+        "pipelines",
+        TableText("pipelines"),
+        With(form, {{"stages", absl::StrCat(stages)}, {"bm", "64"}, {"bn", "24"}, {"thr", "128"}}),
+        {},
+        {}};
+    SCOPED_TRACE(NameOf(c.name, c.values));
+    const std::vector<int64_t> trips = Trips(stages);
+    for (size_t i = 0; i < trips.size(); ++i) {
+      const int64_t tiles = static_cast<int64_t>(i) % 5 + 1;
+      c.dims.push_back({64, 24 * tiles, 16 * trips[i], 16 * trips[trips.size() - 1 - i]});
+    }
+    ExpectRightWheneverThingsEnd(c);
   }
-  ExpectRightWheneverThingsEnd(c);
+}
+
+// Steps of which rows are left out are not boxes: there producers copy them one by one.
+TEST_P(Stages, StepsWithoutTheirLastRows) {
+  const int stages = GetParam();
+  for (const Values& form : Forms()) {
+    CudaCase c{"rows",
+               TableText("rows"),
+               With(form, {{"stages", absl::StrCat(stages)}, {"bn", "24"}, {"bk", "16"}}),
+               {},
+               {}};
+    SCOPED_TRACE(NameOf(c.name, c.values));
+    for (int64_t trips : Trips(stages)) c.dims.push_back({64 * (trips % 5 + 1), 16 * trips});
+    ExpectRightNumbers(c, *FindCudaTarget("sm_90a"), {.seeds = {1}});
+  }
 }
 
 TEST_P(Stages, Groups) {
@@ -173,17 +253,20 @@ class Lags : public ::testing::TestWithParam<const char*> {};
 TEST_P(Lags, OfOneAndTwoIterations) {
   for (int stages = 1; stages <= 4; ++stages) {
     for (int distance : {1, 2}) {
-      CudaCase c{"lags",
-                 TableText("lags"),
-                 {{"what", GetParam()},
-                  {"stages", absl::StrCat(stages)},
-                  {"distance", absl::StrCat(distance)},
-                  {"d", "32"},
-                  {"bn", "16"}},
-                 {},
-                 {}};
-      for (int64_t trips : Trips(stages)) c.dims.push_back({64, 16 * trips});
-      ExpectRightWheneverThingsEnd(c);
+      for (const Values& form : Forms()) {
+        CudaCase c{"lags",
+                   TableText("lags"),
+                   With(form, {{"what", GetParam()},
+                               {"stages", absl::StrCat(stages)},
+                               {"distance", absl::StrCat(distance)},
+                               {"d", "32"},
+                               {"bn", "16"}}),
+                   {},
+                   {}};
+        SCOPED_TRACE(NameOf(c.name, c.values));
+        for (int64_t trips : Trips(stages)) c.dims.push_back({64 * (trips % 5 + 1), 16 * trips});
+        ExpectRightNumbers(c, *FindCudaTarget("sm_90a"), {.seeds = {1}});
+      }
     }
   }
 }

@@ -592,15 +592,21 @@ TEST(PlanPipelines, InertWithoutTheMeans) {
 
 // ---- The check of plans
 
-LoopPlan PlanOf(Transport transport, int depth, int trailing = 0) {
-  return MakeLoopPlan({.tiles = {0}, .depth = depth, .transport = transport, .trailing = trailing});
+LoopPlan PlanOf(Transport transport, int depth, int trailing = 0, bool again = true,
+                bool producer = false) {
+  return MakeLoopPlan(
+      {.tiles = {0}, .depth = depth, .transport = transport, .trailing = trailing, .again = again},
+      producer);
 }
 constexpr Transport kTransports[] = {Transport::kAsyncCopy, Transport::kRegisters,
                                      Transport::kBoxes};
 
 using Steps = std::vector<Step>;
-Steps& Body(LoopPlan& p) { return p.agents[0].body; }
-Steps& Prologue(LoopPlan& p) { return p.agents[0].prologue; }
+Steps& Body(LoopPlan& p) { return p.agents.back().body; }
+Steps& Prologue(LoopPlan& p) { return p.agents.back().prologue; }
+Steps& Epilogue(LoopPlan& p) { return p.agents.back().epilogue; }
+// Of who fills.
+Steps& FillerBody(LoopPlan& p) { return p.agents.front().body; }
 
 bool Erase(Steps& steps, StepKind kind) {
   const auto it =
@@ -629,11 +635,33 @@ bool Move(Steps& steps, StepKind kind, StepKind behind) {
   return true;
 }
 
+// "; 2 slots: acquire 0, issue 0 | …".
+std::string Text(const LoopPlan& plan) {
+  static constexpr std::string_view kNames[] = {"issue",   "commit",  "wait",      "await",
+                                                "acquire", "release", "fetch",     "put",
+                                                "barrier", "use",     "next fill", "next use"};
+  std::string text = absl::StrCat("; ", plan.rings[0].depth, " slots");
+  for (const Agent& agent : plan.agents) {
+    for (const Steps* steps : {&agent.prologue, &agent.body, &agent.epilogue}) {
+      absl::StrAppend(&text, steps == &agent.prologue ? ": " : " | ");
+      for (const Step& s : *steps) {
+        absl::StrAppend(&text, kNames[static_cast<size_t>(s.kind)], " ", s.iteration, ", ");
+      }
+    }
+  }
+  return text;
+}
+
 TEST(VerifyPlan, AcceptsWhatIsMade) {
   for (Transport t : kTransports) {
     for (int depth = 2; depth <= 16; ++depth) {
-      const Status s = VerifyPlan(PlanOf(t, depth));
-      EXPECT_TRUE(s.ok()) << Name(t) << " " << depth << ": " << s;
+      for (bool again : {false, true}) {
+        for (bool producer : {false, t == Transport::kBoxes}) {
+          const LoopPlan plan = PlanOf(t, depth, 0, again, producer);
+          const Status s = VerifyPlan(plan);
+          EXPECT_TRUE(s.ok()) << Name(t) << Text(plan) << ": " << s;
+        }
+      }
     }
   }
 }
@@ -642,8 +670,13 @@ TEST(VerifyPlan, AcceptsWhatIsMade) {
 TEST(VerifyPlan, UsesThatTrailTakeASlot) {
   for (Transport t : {Transport::kAsyncCopy, Transport::kBoxes}) {
     for (int depth = 3; depth <= 16; ++depth) {
-      const Status s = VerifyPlan(PlanOf(t, depth, 1));
-      EXPECT_TRUE(s.ok()) << Name(t) << " " << depth << ": " << s;
+      for (bool again : {false, true}) {
+        for (bool producer : {false, t == Transport::kBoxes}) {
+          const LoopPlan plan = PlanOf(t, depth, 1, again, producer);
+          const Status s = VerifyPlan(plan);
+          EXPECT_TRUE(s.ok()) << Name(t) << Text(plan) << ": " << s;
+        }
+      }
       // The same steps with a use that nobody told the plan about.
       LoopPlan plan = PlanOf(t, depth);
       plan.rings[0].trailing = 1;
@@ -665,11 +698,7 @@ TEST(VerifyPlan, FindsPlantedFaults) {
       {"no wait",
        [](LoopPlan& p) { return Erase(Body(p), K::kWait) || Erase(Body(p), K::kAwait); }},
       {"no barrier", [](LoopPlan& p) { return Erase(Body(p), K::kBarrier); }},
-      {"barrier before the wait",
-       [](LoopPlan& p) {
-         const K wait = p.rings[0].transport == Transport::kBoxes ? K::kAwait : K::kWait;
-         return Move(Body(p), wait, K::kBarrier);
-       }},
+      {"barrier before the wait", [](LoopPlan& p) { return Move(Body(p), K::kWait, K::kBarrier); }},
       {"copies before the barrier",
        [](LoopPlan& p) { return Move(Body(p), K::kBarrier, K::kIssue); }},
       {"barrier behind the computation",
@@ -680,36 +709,65 @@ TEST(VerifyPlan, FindsPlantedFaults) {
        [](LoopPlan& p) { return Move(Body(p), K::kIssue, K::kCommit); }},
       {"a slot too far",
        [](LoopPlan& p) {
+         if (p.agents.size() > 1) return false;
          Prologue(p).push_back({.kind = K::kNextFill});
          return true;
        }},
-      {"slot not stepped", [](LoopPlan& p) { return Erase(Body(p), K::kNextFill); }},
+      {"slot not stepped", [](LoopPlan& p) { return Erase(FillerBody(p), K::kNextFill); }},
       {"slot of the computation not stepped",
        [](LoopPlan& p) { return Erase(Body(p), K::kNextUse); }},
       {"slot stepped before the computation",
        [](LoopPlan& p) { return Move(Body(p), K::kUse, K::kNextUse); }},
-      {"depth too small", [](LoopPlan& p) { return --p.rings[0].depth > 0; }},
+      {"depth too small",
+       [](LoopPlan& p) { return p.agents.size() == 1 && --p.rings[0].depth > 0; }},
       {"copies one iteration too far ahead",
-       [](LoopPlan& p) { return Change(Body(p), K::kIssue, [](Step& s) { ++s.iteration; }); }},
+       [](LoopPlan& p) {
+         return Change(FillerBody(p), K::kIssue, [](Step& s) { ++s.iteration; });
+       }},
       {"copies too late",
-       [](LoopPlan& p) { return Change(Body(p), K::kIssue, [](Step& s) { --s.iteration; }); }},
+       [](LoopPlan& p) {
+         return Change(FillerBody(p), K::kIssue, [](Step& s) { --s.iteration; });
+       }},
       {"a copy of the prologue missing",
        [](LoopPlan& p) { return Erase(Prologue(p), K::kIssue) || Erase(Prologue(p), K::kPut); }},
       {"registers stored before the computation",
        [](LoopPlan& p) { return Move(Body(p), K::kBarrier, K::kPut); }},
       {"registers loaded too late", [](LoopPlan& p) { return Move(Body(p), K::kFetch, K::kPut); }},
       {"no computation", [](LoopPlan& p) { return Erase(Body(p), K::kUse); }},
+      {"slots are filled that may not be free",
+       [](LoopPlan& p) { return Erase(FillerBody(p), K::kAcquire); }},
+      {"those of an earlier run, too", [](LoopPlan& p) { return Erase(Prologue(p), K::kAcquire); }},
+      {"copies before their slot is free",
+       [](LoopPlan& p) { return Move(FillerBody(p), K::kAcquire, K::kIssue); }},
+      {"slots are not given back", [](LoopPlan& p) { return Erase(Body(p), K::kRelease); }},
+      {"nor behind the loop", [](LoopPlan& p) { return Erase(Epilogue(p), K::kRelease); }},
+      {"slots are given back before the computation",
+       [](LoopPlan& p) { return p.rings[0].trailing == 0 && Move(Body(p), K::kUse, K::kRelease); }},
+      {"slots are given back while they are read",
+       [](LoopPlan& p) {
+         return p.rings[0].trailing > 0 &&
+                Change(Body(p), K::kRelease, [](Step& s) { ++s.iteration; });
+       }},
+      {"slots are given back twice",
+       [](LoopPlan& p) {
+         const bool boxes = p.rings[0].transport == Transport::kBoxes;
+         if (boxes) Body(p).insert(Body(p).end() - 1, *(Body(p).end() - 2));
+         return boxes;
+       }},
   };
   for (Transport t : kTransports) {
     for (int depth = 2; depth <= 5; ++depth) {
       for (int trailing : {0, 1}) {
-        if (trailing > 0 && (t != Transport::kAsyncCopy || depth < 3)) continue;
+        if (trailing > 0 && (t == Transport::kRegisters || depth < 3)) continue;
         for (const Fault& fault : faults) {
-          LoopPlan plan = PlanOf(t, depth, trailing);
-          if (!fault.plant(plan)) continue;
-          const Status s = VerifyPlan(plan);
-          EXPECT_EQ(s.code(), absl::StatusCode::kInternal)
-              << fault.name << ", " << Name(t) << ", depth " << depth << ", trailing " << trailing;
+          for (bool producer : {false, true}) {
+            if (producer && t != Transport::kBoxes) continue;
+            LoopPlan plan = PlanOf(t, depth, trailing, true, producer);
+            if (!fault.plant(plan)) continue;
+            const Status s = VerifyPlan(plan);
+            EXPECT_EQ(s.code(), absl::StatusCode::kInternal)
+                << fault.name << ", " << Name(t) << ", trailing " << trailing << Text(plan);
+          }
         }
       }
     }
@@ -804,12 +862,6 @@ class Threads {
         std::erase_if(t.flights,
                       [&](const Flight& f) { return f.group < t.groups - x.step.pending; });
         return;
-      case StepKind::kAwait:
-        for (Flight& f : t.flights) {
-          if (f.slot == t.use) Land(i, f);
-        }
-        std::erase_if(t.flights, [&](const Flight& f) { return f.slot == t.use; });
-        return;
       case StepKind::kFetch:
         if (x.iteration < trips_) t.fetched = first_ + x.iteration;
         return;
@@ -825,7 +877,7 @@ class Threads {
       case StepKind::kNextUse:
         t.use = (t.use + 1) % depth;
         return;
-      case StepKind::kBarrier:
+      default:
         return;
     }
   }
@@ -851,6 +903,164 @@ class Threads {
   std::vector<Instance> steps_;
   bool ok_ = true;
 };
+
+// The same for plans with mbarriers: boxes land at random moments.
+class HandingThreads {
+ public:
+  HandingThreads(const LoopPlan& plan, int trips, std::mt19937& rng)
+      : ring_(plan.rings[0]), trips_(trips), rng_(rng), slots_(ring_.depth) {
+    for (const Agent& agent : plan.agents) {
+      for (int i = 0; i < 2; ++i) {
+        Thread& t = threads_.emplace_back();
+        t.fills = i == 0;
+        for (int pass = 0; pass < (ring_.again ? 2 : 1); ++pass) {
+          AddPass(agent, pass * trips, t.todo);
+        }
+        users_ += Uses(agent);
+      }
+    }
+    for (Slot& slot : slots_) slot.free.missing = users_;
+  }
+
+  bool Run() {
+    while (ok_ && Step()) {
+    }
+    for (const Thread& t : threads_) ok_ = ok_ && t.next == t.todo.size();
+    return ok_ && flights_.empty();
+  }
+
+ private:
+  struct Mbarrier {
+    int phase = 0, missing = 1;
+    void Arrive(int arrivals) {
+      if (--missing > 0) return;
+      ++phase;
+      missing = arrivals;
+    }
+  };
+  struct Slot {
+    int holds = -1;
+    Mbarrier filled, free;
+  };
+  struct Position {
+    int slot = 0, parity = 0;
+    void Next(int depth) {
+      parity ^= slot + 1 == depth;
+      slot = (slot + 1) % depth;
+    }
+  };
+  struct Instance {
+    tl::Step step;
+    int iteration;
+    bool exists, last;  // the loop's last step
+  };
+  struct Reading {
+    int slot, iteration, until;  // computation of iteration `until`
+  };
+  struct Thread {
+    bool fills = false;
+    std::vector<Instance> todo;
+    size_t next = 0;
+    Position fill, use;
+    std::vector<Reading> reading;
+  };
+  struct Flight {
+    int slot, iteration;
+  };
+
+  static bool Uses(const Agent& agent) {
+    return std::any_of(agent.body.begin(), agent.body.end(),
+                       [](const tl::Step& s) { return s.kind == StepKind::kUse; });
+  }
+  void AddPass(const Agent& agent, int first, std::vector<Instance>& out) const {
+    const auto add = [&](const tl::Step& s, int i) {
+      out.push_back({s, first + i, i >= 0 && i < trips_, false});
+    };
+    for (const tl::Step& s : agent.prologue) add(s, s.iteration);
+    for (int now = 0; now < trips_; ++now) {
+      for (const tl::Step& s : agent.body) add(s, now + s.iteration);
+    }
+    if (trips_ > 0) out.back().last = true;
+    for (const tl::Step& s : agent.epilogue) add(s, trips_ + s.iteration);
+  }
+
+  bool Step() {
+    if (!flights_.empty() && rng_() % 4 == 0) Land();
+    const size_t first = rng_() % threads_.size();
+    for (size_t i = 0; i < threads_.size(); ++i) {
+      Thread& t = threads_[(first + i) % threads_.size()];
+      if (t.next == t.todo.size() || !Do(t, t.todo[t.next])) continue;
+      if (t.todo[t.next].last) EndReading(t, [](const Reading&) { return true; });
+      ++t.next;
+      return true;
+    }
+    if (flights_.empty()) return false;
+    Land();
+    return true;
+  }
+
+  bool Do(Thread& t, const Instance& x) {
+    switch (x.step.kind) {
+      case StepKind::kAcquire:
+        return !x.exists || slots_[t.fill.slot].free.phase % 2 != (t.fill.parity ^ 1);
+      case StepKind::kIssue:
+        if (x.exists && t.fills) flights_.push_back({t.fill.slot, x.iteration});
+        return true;
+      case StepKind::kNextFill:
+        if (x.exists) t.fill.Next(ring_.depth);
+        return true;
+      case StepKind::kAwait:
+        return slots_[t.use.slot].filled.phase % 2 != t.use.parity;
+      case StepKind::kUse:
+        ok_ = ok_ && slots_[t.use.slot].holds == x.iteration;
+        t.reading.push_back({t.use.slot, x.iteration, x.iteration + ring_.trailing});
+        EndReading(t, [&](const Reading& r) { return r.until <= x.iteration; });
+        return true;
+      case StepKind::kRelease:
+        if (x.exists) {
+          const int slot = (t.use.slot + x.step.iteration + 8 * ring_.depth) % ring_.depth;
+          slots_[slot].free.Arrive(users_);
+        }
+        return true;
+      case StepKind::kNextUse:
+        t.use.Next(ring_.depth);
+        return true;
+      default:
+        ok_ = false;
+        return true;
+    }
+  }
+
+  template <typename F>
+  void EndReading(Thread& t, F ends) {
+    for (const Reading& r : t.reading) {
+      if (ends(r)) ok_ = ok_ && slots_[r.slot].holds == r.iteration;
+    }
+    std::erase_if(t.reading, ends);
+  }
+  // A box may destroy what its slot holds long before it is all there.
+  void Land() {
+    const size_t i = rng_() % flights_.size();
+    Slot& slot = slots_[flights_[i].slot];
+    slot.holds = flights_[i].iteration;
+    slot.filled.Arrive(1);
+    flights_.erase(flights_.begin() + static_cast<ptrdiff_t>(i));
+  }
+
+  const Ring& ring_;
+  const int trips_;
+  std::mt19937& rng_;
+  int users_ = 0;
+  std::vector<Slot> slots_;
+  std::vector<Thread> threads_;
+  std::vector<Flight> flights_;
+  bool ok_ = true;
+};
+
+bool Runs(const LoopPlan& plan, int trips, std::mt19937& rng) {
+  return plan.rings[0].transport == Transport::kBoxes ? HandingThreads(plan, trips, rng).Run()
+                                                      : Threads(plan, trips, rng).Run();
+}
 
 // One random change; most are faults.
 void Mutate(LoopPlan& plan, std::mt19937& rng) {
@@ -890,12 +1100,12 @@ TEST(VerifyPlan, WhatItAcceptsRuns) {
     const Status verdict = VerifyPlan(plan);
     bool runs = true;
     for (int n = 0; n < 12 && runs; ++n) {
-      runs = Threads(plan, static_cast<int>(rng() % (2 * plan.rings[0].depth + 2)), rng).Run();
+      runs = Runs(plan, static_cast<int>(rng() % (2 * plan.rings[0].depth + 2)), rng);
     }
     if (!runs) ++failed;
     ++(verdict.ok() ? accepted : refused);
     if (verdict.ok()) {
-      EXPECT_TRUE(runs) << "plan " << i;
+      EXPECT_TRUE(runs) << "plan " << i << Text(plan);
     }
   }
   // The check is worth something: it tells the two apart.

@@ -650,7 +650,10 @@ class ThreadEval {
   int TeamSize(Team team) const {
     return team == Team::kGroup ? group_size_ : static_cast<int>(fibers_.size());
   }
-  int Rank(Team team) const { return team == Team::kGroup ? cur_->id % group_size_ : cur_->id; }
+  int Rank(Team team) const {
+    constexpr int kWarp = 32;
+    return cur_->id % (team == Team::kWarp ? kWarp : TeamSize(team));
+  }
 
   void Exec(const Block& block) {
     for (const StmtRef& s : block) {

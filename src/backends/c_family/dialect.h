@@ -46,11 +46,16 @@ struct Dialect {
   std::string_view entry;
   std::string_view arena;          // declares `unsigned char arena[]`, the block's shared memory
   std::string_view block_index;    // expression, int
+  std::string_view grid_size;      // expression, int
   std::string_view thread_index;   // expression, int
   std::string_view barrier;        // statement: all threads of the block meet
   std::string_view group_barrier;  // statement: the threads of a group meet; $0: group, $1: threads
-  std::string_view unroll;         // line before a loop to be unrolled
-  std::string_view no_unroll;      // line before a loop to be kept
+  std::string_view block_barrier;  // the same of the first $0 threads of a block
+  // Statements of all threads of four warps: from here on they have $0 registers each, fewer or
+  // more than before.
+  std::string_view fewer_registers, more_registers;
+  std::string_view unroll;     // line before a loop to be unrolled
+  std::string_view no_unroll;  // line before a loop to be kept
   // The function tl_wgmma for one product; null: the language has none.
   std::string (*warpgroup_product)(const WarpgroupProduct&) = nullptr;
   // The functions tl_sums_in and tl_sums_out for such registers.

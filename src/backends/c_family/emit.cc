@@ -49,11 +49,13 @@ Status CheckFunctions(const Launch& launch, const Target& target, const Dialect&
 StatusOr<std::string> EmitLaunch(const Module& module, const Launch& launch, const Target& target,
                                  const Dialect& dialect, WarpgroupParts& parts, Entry& entry) {
   const int64_t per_group = launch.threads > 0 ? launch.threads : target.default_threads;
-  const int64_t threads = per_group * launch.groups;
+  const int64_t threads = per_group * launch.groups + launch.producers;
   TL_RETURN_IF_ERROR(CheckLimits(launch, threads, target));
   TL_RETURN_IF_ERROR(CheckFunctions(launch, target, dialect));
   entry.threads = static_cast<int>(threads);
   entry.groups = launch.groups;
+  entry.producers = launch.producers;
+  entry.persistent = launch.resident != kNoId;
   entry.shared_bytes = launch.arena_bytes;
   entry.early = target.early_starts;
   for (const TensorBox& box : launch.boxes) {

@@ -15,7 +15,10 @@ namespace {
 // Does the block wait, for other threads or for its own copies?
 bool Waits(const Block& block) {
   bool found = false;
-  VisitStmts(block, [&](const StmtRef& s) { found |= As<Barrier>(s) || As<AsyncWait>(s); });
+  VisitStmts(block, [&](const StmtRef& s) {
+    const Mbarrier* m = As<Mbarrier>(s);
+    found |= As<Barrier>(s) || As<AsyncWait>(s) || (m && m->op == Mbarrier::Op::kWait);
+  });
   return found;
 }
 
@@ -200,9 +203,18 @@ void KernelEmitter::DeclareIndex(VarId var, std::string_view name, std::string t
 
 void KernelEmitter::DeclareIndices() {
   constexpr int64_t kMaxBlocks = std::numeric_limits<int32_t>::max();
-  DeclareIndex(launch_.block, "block", absl::StrCat("(int)", dialect_.block_index), kMaxBlocks);
+  const bool persistent = launch_.resident != kNoId;
+  DeclareIndex(persistent ? launch_.resident : launch_.block, "block",
+               absl::StrCat("(int)", dialect_.block_index), kMaxBlocks);
+  if (persistent) {
+    DeclareIndex(launch_.grid, "grid", absl::StrCat("(int)", dialect_.grid_size), kMaxBlocks);
+    names_.vars[launch_.grid].range.lo = 1;
+  }
   DeclareIndex(launch_.thread, "thread", absl::StrCat("(int)", dialect_.thread_index),
                block_threads());
+  if (launch_.producers > 0) {
+    Line(absl::StrCat("const int producer_thread = thread - ", group_threads(), ";"));
+  }
   if (launch_.groups > 1) {
     DeclareIndex(launch_.group, "group", absl::StrCat("thread / ", threads_), launch_.groups);
     DeclareIndex(launch_.group_thread, "group_thread", absl::StrCat("thread % ", threads_),
@@ -249,6 +261,7 @@ Status KernelEmitter::EmitStmt(const Stmt& stmt) {
   if (const auto* s = std::get_if<If>(&stmt.node)) return EmitIf(*s);
   if (const auto* s = std::get_if<ThreadFor>(&stmt.node)) return EmitThreadFor(*s);
   if (const auto* s = std::get_if<OnFirstThread>(&stmt.node)) return EmitOnFirstThread(*s);
+  if (const auto* s = std::get_if<OnProducer>(&stmt.node)) return EmitOnProducer(*s);
   if (const auto* s = std::get_if<SlotFor>(&stmt.node)) return EmitSlotFor(*s);
   if (const auto* s = std::get_if<VectorMove>(&stmt.node)) return EmitVectorMove(*s);
   if (const auto* s = std::get_if<AsyncMove>(&stmt.node)) return EmitAsyncMove(*s);
@@ -370,6 +383,7 @@ Status KernelEmitter::EmitFor(const For& s) {
 }
 
 std::string_view KernelEmitter::team_thread(Team t) const {
+  if (t == Team::kProducer) return "producer_thread";
   return t == Team::kBlock || launch_.groups == 1 ? "thread" : "group_thread";
 }
 
@@ -542,12 +556,36 @@ Status KernelEmitter::EmitIf(const If& s) {
 }
 
 Status KernelEmitter::EmitOnFirstThread(const OnFirstThread& s) {
+  if (s.team == Team::kWarp) {
+    return Braces(absl::StrCat("if (thread % ", target_.warp_size, " == 0)"), s.body);
+  }
   return Braces(absl::StrCat("if (", team_thread(s.team), " == 0)"), s.body);
 }
 
+// Their end is here: what comes behind is for the others.
+Status KernelEmitter::EmitOnProducer(const OnProducer& s) {
+  Line(absl::StrCat("if (thread >= ", group_threads(), ") {"));
+  ++depth_;
+  if (launch_.producer_registers > 0) {
+    Line(absl::Substitute(dialect_.fewer_registers, launch_.producer_registers));
+  }
+  TL_RETURN_IF_ERROR(EmitBlock(s.body));
+  Line("return;");
+  --depth_;
+  Line("}");
+  if (launch_.registers > 0) Line(absl::Substitute(dialect_.more_registers, launch_.registers));
+  return absl::OkStatus();
+}
+
 void KernelEmitter::EmitBarrier(Team team) {
-  if (team == Team::kBlock || launch_.groups == 1) return Line(dialect_.barrier);
-  Line(absl::Substitute(dialect_.group_barrier, "group", threads_));
+  if (team == Team::kProducer) {
+    return Line(absl::Substitute(dialect_.group_barrier, launch_.groups, launch_.producers));
+  }
+  if (team == Team::kGroup && launch_.groups > 1) {
+    return Line(absl::Substitute(dialect_.group_barrier, "group", threads_));
+  }
+  if (team == Team::kEveryone || launch_.producers == 0) return Line(dialect_.barrier);
+  Line(absl::Substitute(dialect_.block_barrier, group_threads()));
 }
 
 void KernelEmitter::Line(std::string_view text) {

@@ -65,6 +65,7 @@ class KernelEmitter {
   Status EmitBulkLoad(const BulkLoad& s);
   Status EmitIf(const If& s);
   Status EmitOnFirstThread(const OnFirstThread& s);
+  Status EmitOnProducer(const OnProducer& s);
   void EmitBarrier(Team team);
   StatusOr<Text> Rounded(VarId var, const ExprRef& value) const;
 
@@ -75,8 +76,13 @@ class KernelEmitter {
   // Opens "head {", emits the block, closes it.
   Status Braces(std::string_view head, const Block& block);
 
-  int block_threads() const { return threads_ * launch_.groups; }
-  int team_threads(Team t) const { return t == Team::kBlock ? block_threads() : threads_; }
+  int group_threads() const { return threads_ * launch_.groups; }  // of all groups
+  int block_threads() const { return group_threads() + launch_.producers; }
+  int team_threads(Team t) const {
+    return t == Team::kProducer ? launch_.producers
+           : t == Team::kBlock  ? group_threads()
+                                : threads_;
+  }
   std::string_view team_thread(Team t) const;
 
   const Module& module_;

@@ -1,9 +1,11 @@
 #include "backends/cuda/loaded_module.h"
 
+#include <algorithm>
 #include <limits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "backends/cuda/occupancy.h"
 
 namespace tl::cu {
 namespace {
@@ -73,6 +75,12 @@ Status LoadedModule::AddKernel(const Entry& entry) {
       api_.FuncGetAttribute(&registers, kFuncRegisters, kernel.function), "cuFuncGetAttribute"));
   api_.FuncGetAttribute(&local, kFuncLocalBytes, kernel.function);
   api_.FuncGetAttribute(&shared, kFuncStaticShared, kernel.function);
+  if (entry.persistent) {
+    const DeviceInfo& info = device_->info();
+    const int blocks =
+        OccupancyOf(info.target, registers, entry.threads, shared + entry.shared_bytes).blocks;
+    kernel.most_blocks = std::max<int64_t>(1, int64_t{info.units} * blocks);
+  }
   absl::StrAppend(&facts_, kernels_.empty() ? "" : ", ", "{\"symbol\": \"", entry.symbol,
                   "\", \"registers\": ", registers, ", \"local_bytes\": ", local,
                   ", \"static_shared_bytes\": ", shared,
@@ -98,7 +106,8 @@ Status LoadedModule::Launch(int entry, int64_t blocks, const LaunchParams& param
   const ContextScope scope(api_, context_);
   if (scope.result() != kSuccess)
     return device_->driver().Error(scope.result(), "cuCtxPushCurrent");
-  const Result result = Start(kernel, static_cast<unsigned>(blocks), params);
+  const Result result =
+      Start(kernel, static_cast<unsigned>(std::min(blocks, kernel.most_blocks)), params);
   return result == kSuccess ? Status() : device_->driver().Error(result, "cuLaunchKernel");
 }
 

@@ -2,6 +2,8 @@
 #ifndef TILEJIT_BACKENDS_CUDA_LOADED_MODULE_H_
 #define TILEJIT_BACKENDS_CUDA_LOADED_MODULE_H_
 
+#include <cstdint>
+#include <limits>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -33,6 +35,8 @@ class LoadedModule : public LoadedKernel {
     unsigned threads = 1;
     unsigned shared_bytes = 0;
     bool early = false;  // Entry::early
+    // Of a persistent kernel: as many as are on the device at the same time.
+    int64_t most_blocks = std::numeric_limits<int32_t>::max();
   };
 
   LoadedModule(std::shared_ptr<CudaDevice> device, Context context)

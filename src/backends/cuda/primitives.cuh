@@ -86,6 +86,21 @@ TL_FN void tl_group_barrier(int group, int threads) {
   asm volatile("bar.sync %0, %1;" : : "r"(group + 1), "r"(threads) : "memory");
 }
 
+//@ tl_block_barrier
+// Where a block has threads besides.
+TL_FN void tl_block_barrier(int threads) {
+  asm volatile("bar.sync 0, %0;" : : "r"(threads) : "memory");
+}
+// Registers of each thread of four warps from here on.
+//@ tl_fewer_registers
+template <int kCount> TL_FN void tl_fewer_registers() {
+  asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" : : "n"(kCount));
+}
+//@ tl_more_registers
+template <int kCount> TL_FN void tl_more_registers() {
+  asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" : : "n"(kCount));
+}
+
 //@ tl_is_aligned
 template <int kBytes> TL_FN bool tl_is_aligned(const void* p) {
   return ((unsigned long long)p & (kBytes - 1)) == 0;

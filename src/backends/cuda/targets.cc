@@ -113,6 +113,9 @@ Target MakeTarget(const Arch& arch) {
   t.async_copies = arch.number >= 80;
   t.bulk_copies = arch.number == 90;  // TMA
   t.early_starts = arch.number >= 90;
+  t.registers = 65536;
+  t.most_registers = 255;
+  t.moves_registers = arch.number == 90 && arch.specific;  // setmaxnreg
   t.matrix_loads = true;
   for (const AtomRow& row : kAtoms) {
     const bool has = row.from <= arch.number && arch.number <= row.until;

@@ -4,6 +4,8 @@
 #define TILEJIT_BACKENDS_EMULATE_API_H_
 
 enum TlAccess : int { kTlRead, kTlWrite, kTlAtomic };
+// All threads of a block, or all but its producers.
+enum TlTeam : int { kTlEveryone = -2, kTlBlock = -1 };
 enum TlMbarrierOp : int { kTlInit, kTlArrive, kTlExpect, kTlWait };
 
 // A place in shared memory, for checks and messages. `line` counts in the generated source.
@@ -68,13 +70,16 @@ struct TlApi {
   void* self;
   unsigned char* arena;
   int thread, block;  // that run
+  int blocks;         // of the grid
 
   void (*fail)(void* self, int line, const char* message);
   // `data`: what is about to be written.
   void (*shared)(void* self, const TlPlace* place, int bytes, int access, const void* data);
   // The same by one access of `bytes` aligned bytes; counts bank conflicts.
   void (*shared_vector)(void* self, const TlPlace* place, int bytes, int access, const void* data);
-  void (*barrier)(void* self, int group, int line);  // group -1: the block
+  void (*barrier)(void* self, int team, int line);  // TlTeam or a group
+  // setmaxnreg: `count` registers, more than before; below 0: fewer.
+  void (*registers)(void* self, int count, int line);
   // `value`: arrivals of a phase, nothing, bytes, parity.
   void (*mbarrier)(void* self, const TlPlace* place, int op, int value);
   void (*async_move)(void* self, const TlPlace* to, const void* from, int bytes, int inside);

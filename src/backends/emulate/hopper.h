@@ -26,6 +26,16 @@ TL_FN void tl_wgmma_wait(int line = __builtin_LINE()) {
   tl_api->wgmma_order(tl_api->self, kTlWgmmaWait, kPending, line);
 }
 
+//@ tl_fewer_registers tl_more_registers
+template <int kCount>
+TL_FN void tl_fewer_registers(int line = __builtin_LINE()) {
+  tl_api->registers(tl_api->self, -kCount, line);
+}
+template <int kCount>
+TL_FN void tl_more_registers(int line = __builtin_LINE()) {
+  tl_api->registers(tl_api->self, kCount, line);
+}
+
 // For the compiler of the GPU only.
 //@ tl_settle
 template <int kCount, class T>

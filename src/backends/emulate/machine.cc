@@ -1,5 +1,6 @@
 #include "backends/emulate/machine.h"
 
+#include <cstdlib>
 #include <cstring>
 #include <numeric>
 #include <utility>
@@ -13,6 +14,7 @@ namespace {
 
 constexpr int kArenaBytes = 256 * 1024;
 constexpr int kArenaAlignment = 1024;
+constexpr int kRegisters = 65536;  // of a multiprocessor
 
 }  // namespace
 
@@ -31,7 +33,7 @@ Machine::Machine() : arena_storage_(kArenaBytes + kArenaAlignment) {
                           const void* data) {
     Self(self).SharedVector(*place, bytes, access, data);
   };
-  api_.barrier = [](void* self, int group, int line) { Self(self).Barrier(group, line); };
+  api_.barrier = [](void* self, int team, int line) { Self(self).Barrier(team, line); };
   api_.async_move = [](void* self, const TlPlace* to, const void* from, int bytes, int inside) {
     Self(self).AsyncMove(*to, inside ? from : nullptr, bytes);
   };
@@ -69,6 +71,10 @@ Machine::Machine() : arena_storage_(kArenaBytes + kArenaAlignment) {
     m.Meet(op);
     return op.results[lane];
   };
+  api_.registers = [](void* self, int count, int line) {
+    Machine& m = Self(self);
+    m.Meet(m.Join(WarpOp::kRegisters, line, count));
+  };
   ConnectWgmma();
   ConnectBulk();
 }
@@ -94,13 +100,14 @@ std::string Machine::Run(TlBody* body, const LaunchShape& shape, void** params,
   extents_ = extents;
   options_ = options;
   lanes_ = options.warp_size;
-  group_size_ = shape.threads / shape.groups;
+  group_size_ = (shape.threads - shape.producers) / shape.groups;
   random_ = options.seed * 2 + 1;
   for (int i = 0; i < 8; ++i) Random();  // small seeds begin alike
   error_.clear();
   banks_.Start(shape.threads, lanes_, stats);
   // A random start and a step that has no common factor with the number of blocks visit each once.
   const auto blocks = static_cast<uint64_t>(shape.blocks);
+  api_.blocks = static_cast<int>(shape.blocks);
   uint64_t step = Random() % blocks + 1;
   while (std::gcd(step, blocks) != 1) step = step % blocks + 1;
   uint64_t block = Random() % blocks;
@@ -113,11 +120,12 @@ std::string Machine::Run(TlBody* body, const LaunchShape& shape, void** params,
 void Machine::RunBlock(int64_t block) {
   std::memset(api_.arena, 0xff, static_cast<size_t>(shape_.shared_bytes));
   api_.block = static_cast<int>(block);
-  shadow_.Start(shape_.shared_bytes, shape_.threads, group_size_);
+  shadow_.Start(shape_.shared_bytes, shape_.threads, std::gcd(group_size_, shape_.producers));
   threads_.resize(static_cast<size_t>(shape_.threads));
-  waiting_.assign(static_cast<size_t>(shape_.groups) + 1, 0);
+  waiting_.assign(static_cast<size_t>(shape_.groups + 1 - kTlEveryone), 0);
   warps_.resize(static_cast<size_t>((shape_.threads + lanes_ - 1) / lanes_));
   for (WarpOp& op : warps_) op.arrived = 0;
+  registers_.assign(warps_.size(), 0);
   warpgroups_.assign(static_cast<size_t>(shape_.threads / kWarpgroup), {});
   descriptors_.clear();
   any_products_ = false;
@@ -158,6 +166,7 @@ void Machine::FiberMain(void* self) {
   m.threads_[static_cast<size_t>(m.api_.thread)].state = State::kDone;
   if (++m.done_ == m.shape_.threads) {
     m.CheckLoadsAwaited();
+    m.CheckRegisters();
     Context ended;
     Switch(ended, m.scheduler_);
   }
@@ -304,37 +313,48 @@ void Machine::SharedVector(const TlPlace& place, int bytes, int access, const vo
 
 // ---- Barriers
 
-void Machine::Barrier(int group, int line) {
+Machine::Team Machine::TeamOf(int team) const {
+  const int computing = shape_.threads - shape_.producers;
+  if (team == kTlEveryone) return {0, shape_.threads};
+  if (team == kTlBlock) return {0, computing};
+  if (team == shape_.groups) return {computing, shape_.producers};
+  return {team * group_size_, group_size_};
+}
+
+void Machine::Barrier(int team, int line) {
   LandSome();
-  const int barrier = group + 1;
   Thread& thread = threads_[static_cast<size_t>(api_.thread)];
   thread.state = State::kAtBarrier;
-  thread.barrier = barrier;
+  thread.barrier = team;
   thread.line = line;
-  const int team = barrier == 0 ? shape_.threads : group_size_;
-  if (barrier > 0 && (team % lanes_ != 0 || barrier >= kHardwareBarriers)) {
+  const Team threads = TeamOf(team);
+  const int hardware = std::max(team + 1, 0);
+  if (api_.thread < threads.first || api_.thread >= threads.first + threads.count) {
+    Fail(api_.thread, line, "the barrier is another team's");
+  }
+  if (team != kTlEveryone && threads.count < shape_.threads &&
+      (threads.count % lanes_ != 0 || hardware >= kHardwareBarriers)) {
     Fail(api_.thread, line,
-         absl::StrCat("an illegal instruction: hardware barrier ", barrier, " for ", team,
+         absl::StrCat("an illegal instruction: hardware barrier ", hardware, " for ", threads.count,
                       " threads; there are ", kHardwareBarriers, ", and each counts whole warps"));
   }
-  if (++waiting_[static_cast<size_t>(barrier)] == team) OpenBarrier(barrier);
+  if (++waiting_[static_cast<size_t>(team - kTlEveryone)] == threads.count) OpenBarrier(team);
   Next();
 }
 
-void Machine::OpenBarrier(int barrier) {
-  waiting_[static_cast<size_t>(barrier)] = 0;
-  const int first = barrier == 0 ? 0 : (barrier - 1) * group_size_;
-  const int count = barrier == 0 ? shape_.threads : group_size_;
+void Machine::OpenBarrier(int team) {
+  waiting_[static_cast<size_t>(team - kTlEveryone)] = 0;
+  const auto [first, count] = TeamOf(team);
   const int line = threads_[static_cast<size_t>(first)].line;
   for (int t = first; t < first + count; ++t) {
     const Thread& thread = threads_[static_cast<size_t>(t)];
-    if (thread.state != State::kAtBarrier || thread.barrier != barrier || thread.line != line) {
+    if (thread.state != State::kAtBarrier || thread.barrier != team || thread.line != line) {
       Fail(t, thread.line,
            absl::StrCat("threads meet at different barriers; thread ", first,
                         " waits at that of line ", line));
     }
   }
-  shadow_.PassBarrier(barrier - 1);
+  shadow_.PassBarrier(first, count);
   for (int t = first; t < first + count; ++t) {
     MakeReady(t);
     if (t % lanes_ == 0) banks_.Flush(t / lanes_);
@@ -451,6 +471,35 @@ void Machine::RunWarpOp(WarpOp& op, int warp) {
     case WarpOp::kWgmmaCommit:
     case WarpOp::kWgmmaWait:
       return OrderProducts(op, warp);
+    case WarpOp::kRegisters:
+      return SetRegisters(op, warp);
+  }
+}
+
+void Machine::SetRegisters(const WarpOp& op, int warp) {
+  constexpr int kFewest = 24, kMost = 256, kStep = 8;
+  const int count = std::abs(op.detail);
+  registers_line_ = op.line;
+  registers_[static_cast<size_t>(warp)] = count;
+  if (count < kFewest || count > kMost || count % kStep != 0) {
+    Fail(warp * lanes_, op.line,
+         absl::StrCat("setmaxnreg takes multiples of 8 from 24 to 256, not ", count));
+  }
+  // Who asks for more waits until others have given them back.
+  const int all = std::accumulate(registers_.begin(), registers_.end(), 0) * lanes_;
+  if (all > kRegisters) {
+    Fail(warp * lanes_, op.line,
+         absl::StrCat("setmaxnreg never ends: all warps together ask for ", all,
+                      " registers; there are ", kRegisters));
+  }
+}
+
+// Where the block ends.
+void Machine::CheckRegisters() {
+  for (size_t w = 0; w < registers_.size(); ++w) {
+    if (registers_[w] == registers_[w - w % kWarpsOfGroup]) continue;
+    Fail(static_cast<int>(w) * lanes_, registers_line_,
+         "the warps of a warpgroup do not all execute the same setmaxnreg");
   }
 }
 

@@ -36,7 +36,8 @@ class Machine {
 
   struct LaunchShape {
     int64_t blocks;
-    int threads, groups;
+    int threads, groups;  // of equal size, but for the last `producers` threads
+    int producers;
     int shared_bytes;
   };
   // Why the launch failed, or "".
@@ -56,7 +57,7 @@ class Machine {
   struct Thread {
     Context context;
     State state;
-    int barrier;       // kAtBarrier: 0 the block's, 1 + group
+    int barrier;       // kAtBarrier: index of its team
     TlPlace mbarrier;  // kAtMbarrier
     int line;          // where it waits
     std::vector<Flight> flights;
@@ -75,7 +76,15 @@ class Machine {
   };
   // A warp instruction whose lanes gather.
   struct WarpOp {
-    enum Kind : uint8_t { kLoadMatrix, kMma, kLaneXor, kWgmmaFence, kWgmmaCommit, kWgmmaWait };
+    enum Kind : uint8_t {
+      kLoadMatrix,
+      kMma,
+      kLaneXor,
+      kWgmmaFence,
+      kWgmmaCommit,
+      kWgmmaWait,
+      kRegisters
+    };
     Kind kind;
     int line, detail;  // detail: matrices and transposition, atom, mask
     int arrived = 0;
@@ -97,7 +106,7 @@ class Machine {
   // Goes on with another thread that is ready; opens what can be opened.
   void Next();
   void MakeReady(int thread);
-  void OpenBarrier(int barrier);
+  void OpenBarrier(int team);
   [[noreturn]] void ReportStuck();
 
   [[noreturn]] void Fail(int thread, int line, std::string_view message);
@@ -110,7 +119,12 @@ class Machine {
   void CheckAligned(int thread, const TlPlace& place, int bytes);
   void Shared(const TlPlace& place, int bytes, int access, const void* data);
   void SharedVector(const TlPlace& place, int bytes, int access, const void* data);
-  void Barrier(int group, int line);
+  // Who meets: TlTeam, or a group; behind the groups come the producers.
+  struct Team {
+    int first, count;
+  };
+  Team TeamOf(int team) const;
+  void Barrier(int team, int line);
   void AsyncMove(const TlPlace& to, const void* from, int bytes);
   void AsyncWait(int pending);
   void Land(Flight& flight);
@@ -122,6 +136,8 @@ class Machine {
   void Meet(WarpOp& op);
   void RunWarpOp(WarpOp& op, int warp);
   void LoadMatrices(WarpOp& op, int warp);
+  void SetRegisters(const WarpOp& op, int warp);
+  void CheckRegisters();
 
   // ---- Mbarriers and bulk copies (machine_bulk.cc)
   void ConnectBulk();
@@ -174,8 +190,11 @@ class Machine {
   Context scheduler_;
   std::vector<Thread> threads_;
   std::vector<int> ready_;
-  std::vector<int> waiting_;  // threads at each barrier
+  std::vector<int> waiting_;  // threads at each team's barrier
   std::vector<WarpOp> warps_;
+  // What setmaxnreg has given the threads of each warp; 0: it has not.
+  std::vector<int> registers_;
+  int registers_line_ = 0;
   Shadow shadow_;
   BankLog banks_;
   int done_ = 0;

@@ -47,6 +47,7 @@ struct TlIndex {
 };
 #define threadIdx (TlIndex{(unsigned)tl_api->thread})
 #define blockIdx (TlIndex{(unsigned)tl_api->block})
+#define gridDim (TlIndex{(unsigned)tl_api->blocks})
 
 template <class T>
 struct TlPlain {
@@ -240,7 +241,12 @@ TL_ATOMS(TL_ATOM)
 TL_WAVE_ATOMS(TL_ATOM)
 #undef TL_ATOM
 
-TL_FN void __syncthreads(int line = __builtin_LINE()) { tl_api->barrier(tl_api->self, -1, line); }
+TL_FN void __syncthreads(int line = __builtin_LINE()) {
+  tl_api->barrier(tl_api->self, kTlEveryone, line);
+}
+TL_FN void tl_block_barrier(int, int line = __builtin_LINE()) {
+  tl_api->barrier(tl_api->self, kTlBlock, line);
+}
 TL_FN void tl_group_barrier(int group, int, int line = __builtin_LINE()) {
   tl_api->barrier(tl_api->self, group, line);
 }

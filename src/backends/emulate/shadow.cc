@@ -25,24 +25,16 @@ void Shadow::Start(int bytes, int threads, int group_size) {
   progress_.Start(threads);
 }
 
-void Shadow::PassBarrier(int group) {
-  const int threads = static_cast<int>(group_of_.size()),
-            size = threads / static_cast<int>(groups());
-  progress_.Meet(std::max(group, 0) * size, group < 0 ? threads : size);
-  if (group < 0) {
-    for (uint32_t& clock : now_) ++clock;
-    for (size_t i = 0; i < known_.size(); ++i) known_[i] = now_[i % groups()];
-    return;
-  }
-  ++now_[group];
-  // What one of them knows, all know now.
-  Clocks all(groups(), 0);
-  for (size_t i = 0; i < known_.size(); ++i) {
-    if (group_of_[i / groups()] == group)
-      all[i % groups()] = std::max(all[i % groups()], known_[i]);
-  }
-  for (size_t i = 0; i < known_.size(); ++i) {
-    if (group_of_[i / groups()] == group) known_[i] = all[i % groups()];
+void Shadow::PassBarrier(int first_thread, int count) {
+  progress_.Meet(first_thread, count);
+  const auto first = static_cast<size_t>(GroupOf(first_thread)),
+             last = static_cast<size_t>(GroupOf(first_thread + count - 1));
+  for (size_t g = first; g <= last; ++g) ++now_[g];
+  // What one of them knows, all know now; and what they all did.
+  for (size_t g = 0; g < groups(); ++g) {
+    uint32_t all = first <= g && g <= last ? now_[g] : 0;
+    for (int t = first_thread; t < first_thread + count; ++t) all = std::max(all, KnownBy(t, g));
+    for (int t = first_thread; t < first_thread + count; ++t) KnownBy(t, g) = all;
   }
 }
 
@@ -63,8 +55,7 @@ void Shadow::EndPhase(int mbarrier) {
 void Shadow::Learn(int mbarrier, int thread) {
   const Clocks& told = mbarriers_[mbarrier].told;
   for (size_t g = 0; g < told.size(); ++g) {
-    uint32_t& known = known_[static_cast<size_t>(thread) * groups() + g];
-    known = std::max(known, told[g]);
+    KnownBy(thread, g) = std::max(KnownBy(thread, g), told[g]);
   }
   progress_.Learn(mbarrier, thread);
 }

@@ -1,8 +1,9 @@
 // Who wrote and read every byte of shared memory, and whether the next access is ordered after
 // that.
 //
-// Within a group of threads only barriers order accesses, so that one clock a group will do in
-// place of one a thread: it steps at every barrier that the group passes. A thread knows of all
+// Within a group of threads (a part of one that meets others is a group here, too) only barriers
+// order accesses, so that one clock a group will do in place of one a thread: it steps at every
+// barrier that the group passes. A thread knows of all
 // accesses of its own group before the group's last barrier, and of those of other groups before
 // the block's last, or as far as an mbarrier has told it. Who arrives there vouches for what its
 // group did before the group's last barrier, and for what it knows of others; not for what it has
@@ -29,7 +30,7 @@ class Shadow {
  public:
   // Forgets everything. `thread / group_size` is a thread's group.
   void Start(int bytes, int threads, int group_size);
-  void PassBarrier(int group);  // -1: the block's
+  void PassBarrier(int first_thread, int count);  // whole groups
 
   // Mbarriers, by their offsets.
   void Arrive(int mbarrier, int thread);
@@ -116,6 +117,9 @@ class Shadow {
   uint32_t Known(size_t group, int thread) const {
     const auto own = static_cast<size_t>(GroupOf(thread));
     return group == own ? now_[group] : known_[static_cast<size_t>(thread) * groups() + group];
+  }
+  uint32_t& KnownBy(int thread, size_t group) {
+    return known_[static_cast<size_t>(thread) * groups() + group];
   }
   bool WriteOrdered(int byte, int thread) const;
   bool WriteOrdered(const Byte& byte, const Knowledge& known) const;

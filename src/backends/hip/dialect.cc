@@ -38,6 +38,7 @@ const Dialect& HipDialect() {
       .entry = "TL_KERNEL($0) void",
       .arena = "TL_ARENA;",
       .block_index = "tl_block()",
+      .grid_size = "tl_grid()",
       .thread_index = "tl_thread()",
       .barrier = "tl_barrier();",
       .group_barrier = "",

@@ -10,8 +10,11 @@
 #define TL_SHARED(type, name, offset, elements) type* const name = (type*)(arena + offset)
 #define TL_LOCAL(type, name, elements) alignas(16) type name[elements]
 
-//@ tl_block tl_thread
+//@ tl_block tl_thread tl_grid
 TL_FN int tl_block() { return (int)__builtin_amdgcn_workgroup_id_x(); }
+TL_FN int tl_grid() {
+  return (int)(__builtin_amdgcn_grid_size_x() / __builtin_amdgcn_workgroup_size_x());
+}
 TL_FN int tl_thread() { return (int)__builtin_amdgcn_workitem_id_x(); }
 
 //@ tl_barrier

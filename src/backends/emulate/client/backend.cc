@@ -184,7 +184,8 @@ class EmulateBackend : public Backend {
     TL_ASSIGN_OR_RETURN(const EmulateModule::Functions* functions, module_.Open());
     std::vector<tl_emulate_entry> list;
     for (const Entry& e : entries) {
-      list.push_back({e.symbol.c_str(), e.threads, e.groups, e.shared_bytes});
+      list.push_back({e.symbol.c_str(), e.threads, e.groups, e.shared_bytes, e.producers,
+                      e.persistent ? 1 : 0});
     }
     char* error = nullptr;
     tl_emulate_program* program = functions->build(

@@ -34,8 +34,9 @@ TL_EXPORT tl_emulate_program* tl_emulate_build(const char* language, const char*
   generated.language = language;
   generated.source.assign(source, bytes);
   for (int i = 0; i < num_entries; ++i) {
-    generated.entries.push_back(
-        {entries[i].symbol, entries[i].threads, entries[i].groups, entries[i].shared_bytes});
+    generated.entries.push_back({entries[i].symbol, entries[i].threads, entries[i].groups,
+                                 entries[i].shared_bytes, entries[i].producers,
+                                 entries[i].persistent != 0});
   }
   auto program = tl::EmulatedProgram::Build(generated, compiler);
   if (program.ok()) return new tl_emulate_program{*std::move(program)};
