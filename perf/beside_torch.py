@@ -23,7 +23,9 @@ ROWS = [
     ("gemm", SQUARE, False, {}),
     ("gemm", dict(M=8192, N=8192, K=8192), True, {}),
     ("gemm", SQUARE, True, dict(t="f16")),
+    ("gemm", dict(M=8192, N=8192, K=8192), True, dict(t="f16")),
     ("gemm", dict(M=4097, N=4095, K=4103), True, {}),
+    ("gemm", dict(M=4097, N=4095, K=4103), False, {}),
     # Without the instructions and copies of sm_90a: the form of sm_80.
     ("gemm", SQUARE, True, dict(target="sm_90", bm=128, bn=256, bk=64, stages=3, bytes=147456)),
     *[("softmax", dict(M=m, N=n), fixed, {}) for m, n in SOFTMAX for fixed in (True, False)],
