@@ -20,7 +20,12 @@ grep -q "unknown name 'xx'" "$TL_CACHE_DIR/custom"
 "$BUILD/bin/example_serve" | grep 'all right.* after sealing 0'
 # These run on the CPU only.
 if "$BUILD/bin/tl" devices | grep -q ' cpu '; then
-  "$(dirname "$0")/../../examples/offline/warm.sh" --prebuilt "$BUILD"
+  # And for whatever else there is a compiler of, which needs no GPU.
+  TARGETS=cpu
+  for target in sm_90a gfx90a; do
+    ! "$BUILD/bin/tl" compile vector_add --target $target >"$TL_CACHE_DIR/tried" 2>&1 || TARGETS+=,$target
+  done
+  "$(dirname "$0")/../../examples/offline/warm.sh" --prebuilt "$BUILD" --target "$TARGETS"
   PLAN=$(dirname "$0")/../../examples/cpp/mini_server/plan.toml
   "$BUILD/bin/example_mini_server" --plan "$PLAN" --backend cpu --threads 3 --rounds 3 --tokens 40 |
     tee "$TL_CACHE_DIR/server"

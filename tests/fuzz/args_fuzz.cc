@@ -146,6 +146,7 @@ class Case {
   void CheckAndBench();
   void Tune();
   void Warm();
+  void Walk(const tl_warm_options& of);
   void Create();
   void Ask();
 
@@ -317,7 +318,8 @@ void Case::Tune() {
 void Case::Warm() {
   tl_warm_options o = TL_INIT(tl_warm_options);
   const std::string plan = data_.ConsumeBool() ? data_.ConsumeRandomLengthString(200)
-                                               : "[[kernel]]\nfamily = \"vector_add\"\n";
+                                               : "plan = 1\n[[kernel]]\nfamily = \"vector_add\"\n"
+                                                 "dims = { N = [1, 2] }\n";
   o.plan = Rarely() ? nullptr : plan.data();
   o.plan_size = plan.size();
   o.jobs = Rarely() ? data_.ConsumeIntegral<int32_t>() : 1;
@@ -326,6 +328,30 @@ void Case::Warm() {
   o.targets = List<const char*>(o.num_targets, [&] { return Rarely() ? String() : "reference"; });
   tl_warm_result result = TL_INIT(tl_warm_result);
   Ok(tl_warm(context_, Sized(o), Sized(result)), "tl_warm");
+  Walk(o);
+}
+
+// Everything that a visitor is shown can be read.
+int ReadStop(void* user, const tl_plan_stop* stop) {
+  size_t& bytes = *static_cast<size_t*>(user);
+  bytes += std::strlen(stop->program) + stop->compile->source_size;
+  for (size_t i = 0; i < stop->num_dims; ++i)
+    bytes += std::strlen(stop->dims[i].name) + std::strlen(stop->dims[i].value);
+  for (size_t i = 0; i < stop->compile->num_params; ++i)
+    bytes += std::strlen(stop->compile->params[i].name);
+  return bytes > 10'000;
+}
+
+void Case::Walk(const tl_warm_options& of) {
+  tl_plan_options o = TL_INIT(tl_plan_options);
+  size_t bytes = 0;
+  o.device = Rarely() ? data_.ConsumeIntegral<int32_t>() : reference_;
+  o.plan = of.plan;
+  o.plan_size = of.plan_size;
+  o.directory = of.directory;
+  o.visit = Rarely() ? nullptr : ReadStop;
+  o.user = &bytes;
+  Ok(tl_plan_each(context_, Sized(o)), "tl_plan_each");
 }
 
 void Case::Create() {
