@@ -74,7 +74,7 @@ StatusOr<ElfFile> ElfFile::Open(const std::string& path) {
 StatusOr<ElfFile> ElfFile::In(std::string_view all) {
   const auto read = [all](void* to, size_t bytes, uint64_t at) {
     if (at > all.size() || bytes > all.size() - at) return false;
-    std::memcpy(to, all.data() + at, bytes);
+    if (bytes > 0) std::memcpy(to, all.data() + at, bytes);  // of nothing, `to` may be null
     return true;
   };
   return Make(read, "this");

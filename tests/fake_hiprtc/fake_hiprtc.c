@@ -47,7 +47,10 @@ static void Misbehave(void) {
     fprintf(stderr, "munmap_chunk(): invalid pointer\n");
     abort();
   }
-  if (Does("segv")) raise(SIGSEGV);
+  if (Does("segv")) {
+    signal(SIGSEGV, SIG_DFL); /* a sanitizer would exit instead */
+    raise(SIGSEGV);
+  }
   if (Does("exit")) exit(7);
   if (Does("hang")) sleep(kHang);
   if (Does("spin")) {
