@@ -43,6 +43,6 @@ if "$BUILD/bin/tl" devices | grep -q ' cpu '; then
   grep -q 'family = "attention"' "$TL_CACHE_DIR/missing"
   [ "$("$BUILD/bin/example_readme")" = $'4 4\n10 10' ]
   "$BUILD/bin/example_tune" | tee "$TL_CACHE_DIR/tuned"
-  grep -q '^bn=.* 6 of 6 measured$' "$TL_CACHE_DIR/tuned"
+  grep -q '\<bn=.* 6 of 6 measured$' "$TL_CACHE_DIR/tuned"
   grep -q '^1/512 is 0.00195' "$TL_CACHE_DIR/tuned"
 fi
