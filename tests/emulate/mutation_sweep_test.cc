@@ -301,12 +301,20 @@ TEST(Mutation, GemmOfPersistentBlocks) {
   ExpectAllNoticed(ResidentGemm("self", 3), testing::TargetFor("sm_90a", true), redundant);
 }
 
-// Rows in registers, in shared memory, and read twice.
+// Several rows and one in registers, one in shared memory, and one read twice.
 TEST(Mutation, Softmax) {
   const CudaCase c = {"softmax",
                       FamilyText("softmax"),
                       {{"t", "bf16"}, {"bm", "4"}, {"bn", "128"}, {"room", "8192"}},
-                      {{9, 104}, {9, 99}, {2, 1104}, {2, 4096}, {3, 1029}, {3, 4104}, {3, 4101}},
+                      {{9, 104},
+                       {9, 99},
+                       {3, 300},
+                       {3, 259},
+                       {2, 1104},
+                       {2, 4096},
+                       {3, 1029},
+                       {3, 4104},
+                       {3, 4101}},
                       {}};
   constexpr char kLoopEnd[] =
       "at the end of the loop that writes Y: iterations write different columns, which the pass "
@@ -315,6 +323,7 @@ TEST(Mutation, Softmax) {
       c, testing::TargetFor("sm_80", true),
       {{"__syncthreads", "extern", kLoopEnd},
        {"if (n1 < 128)", "", "saves full rows the tests of each column, which say the same"},
+       {"if (n1 < 512)", "", "the same"},
        {"if ((n1 & 4095) != 0)", "", "saves whole steps the same tests"},
        {"v29 * 512", "", "columns read once more are whole blocks of them, all inside"}});
 }
