@@ -40,10 +40,21 @@ bool MayHaveOddRows(const Buffer& tensor) {
   return Equal(tensor.strides[tensor.rank() - 2], tensor.shape.back());
 }
 
-Buffers FactorsOfProducts(const Block& body) {
+// Has the target instructions for the product that read shared tiles where they lie? Others' tiles
+// do not come as boxes.
+bool IsInPlace(const Module& m, const Target& target, const Gemm& g) {
+  const DType a = m.buffer(g.a.buffer).dtype, b = m.buffer(g.b.buffer).dtype;
+  if (a == DType::kF32 && g.precision == GemmPrecision::kExact) return false;
+  return absl::c_any_of(target.matrix_atoms, [&](const MatrixAtom& atom) {
+    return atom.in_place() && atom.a == a && atom.b == b;
+  });
+}
+
+Buffers FactorsOfProducts(const Module& m, const Target& target, const Block& body) {
   Buffers factors;
   VisitStmts(body, [&](const StmtRef& s) {
-    if (const Gemm* g = As<Gemm>(s)) factors.insert({g->a.buffer, g->b.buffer});
+    const Gemm* g = As<Gemm>(s);
+    if (g && IsInPlace(m, target, *g)) factors.insert({g->a.buffer, g->b.buffer});
   });
   return factors;
 }
@@ -62,10 +73,10 @@ bool WouldBeBox(const Module& m, const Copy& copy, const Buffers& factors) {
 // In the bodies of pipelined loops.
 class Redirect : public StmtMapper {
  public:
-  explicit Redirect(Module& module) : m_(module) {}
+  Redirect(Module& module, const Target& target) : m_(module), target_(target) {}
 
   Block Run(const Block& body) {
-    factors_ = FactorsOfProducts(body);
+    factors_ = FactorsOfProducts(m_, target_, body);
     return MapBlock(body);
   }
   // By operand.
@@ -126,6 +137,7 @@ class Redirect : public StmtMapper {
   }
 
   Module& m_;
+  const Target& target_;
   Buffers factors_;
   bool inside_ = false;
   std::vector<std::pair<BufferId, BufferId>> repacked_;
@@ -184,7 +196,7 @@ class Renumber : public StmtMapper {
 
 void RepackRows(Module& module, const Target& target) {
   if (!target.bulk_copies) return;
-  Redirect redirect(module);
+  Redirect redirect(module, target);
   for (Launch& launch : module.launches) launch.body = redirect.Run(launch.body);
   if (redirect.repacked().empty()) return;
   std::vector<Launch> launches;

@@ -27,6 +27,8 @@ Target WithBoxes() {
   t.name = "boxes";
   t.simt = true;
   t.bulk_copies = true;
+  t.matrix_atoms.push_back(
+      {"wgmma", AtomForm::kWgmma, DType::kF16, DType::kF16, DType::kF32, 64, 8, 16});
   return t;
 }
 
@@ -116,11 +118,17 @@ TEST(RepackRows, AWorkspaceStandsForAnInTensorOfItsType) {
 TEST(RepackRows, LeavesOthersAlone) {
   Target plain = WithBoxes();
   plain.bulk_copies = false;
+  Target through_registers = WithBoxes();
+  through_registers.matrix_atoms.front().form = AtomForm::kMma;
+  Target other_types = WithBoxes();
+  other_types.matrix_atoms.front().a = DType::kBF16;
   const struct {
     std::string why, text;
     Target target;
   } cases[] = {
       {"no boxes", Gemm(kCopy), plain},
+      {"tiles that threads read", Gemm(kCopy), through_registers},
+      {"no product of these types", Gemm(kCopy), other_types},
       {"rows of 208 bytes", Gemm(kCopy, "104"), WithBoxes()},
       {"not pipelined", Gemm(kCopy, "103", "1"), WithBoxes()},
       {"read where memory says",

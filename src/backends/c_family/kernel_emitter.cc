@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/algorithm/container.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/substitute.h"
@@ -108,9 +109,15 @@ StatusOr<std::string> KernelEmitter::Emit(std::string_view symbol) {
 }
 
 void KernelEmitter::DeclareSums() {
+  // Of those that come out behind a single product too, the wait may stand where there was none.
+  absl::flat_hash_set<BufferId> single;
   VisitStmts(launch_.body, [&](const StmtRef& s) {
     const Wgmma* w = As<Wgmma>(s);
-    if (!w || !w->trailing || sums_.contains(w->c)) return;
+    if (w && !w->trailing) single.insert(w->c);
+  });
+  VisitStmts(launch_.body, [&](const StmtRef& s) {
+    const Wgmma* w = As<Wgmma>(s);
+    if (!w || single.contains(w->c) || sums_.contains(w->c)) return;
     const Buffer& c = module_.buffer(w->c);
     const WarpgroupSums sums{c.dtype, static_cast<int>(c.num_elements()),
                              static_cast<int>(parts_.sums.size())};
