@@ -1,6 +1,6 @@
-// The builtin families in their default configurations as sm_80 gets them: products by matrix
-// instructions, rings of asynchronous copies, fragments in registers, and no spills. Judged by the
-// passes' notes and, where there is NVRTC, by the assembler's log.
+// The builtin families in their default configurations: as sm_80 gets them, products by matrix
+// instructions, rings of asynchronous copies and fragments in registers, judged by the passes'
+// notes; for every architecture, that they build and do not spill, where there is NVRTC.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -97,20 +97,34 @@ TEST(FamiliesQuality, AttentionConvertsNothing) {
   EXPECT_THAT(lowered->thread.notes, Not(Contains(HasSubstr("bank conflicts"))));
 }
 
-TEST(FamiliesQuality, NoSpills) {
+// Offline, in the configuration that each architecture gets by default.
+class FamiliesOffline : public ::testing::TestWithParam<const char*> {};
+
+StatusOr<Generated> GeneratedFor(const Family& f, const Target& target) {
+  TL_ASSIGN_OR_RETURN(const syntax::Program program, syntax::Parse(testing::FamilyText(f.name)));
+  const BindOptions options{.values = f.values, .target_class = target.tune_class()};
+  TL_ASSIGN_OR_RETURN(const Module tile, Bind(program, options));
+  TL_ASSIGN_OR_RETURN(const Module thread, Lower(tile, target));
+  return EmitC(thread, target, CudaDialect());
+}
+
+TEST_P(FamiliesOffline, BuildWithoutSpills) {
   const std::unique_ptr<Backend> backend = MakeCudaBackend(testing::TestPaths());
   const StatusOr<std::string> identity = backend->CompilerIdentity({});
   if (!identity.ok()) GTEST_SKIP() << "SKIP, no NVRTC: " << identity.status().message();
-  const Target target = *FindCudaTarget("sm_80");
+  const Target target = *FindCudaTarget(GetParam());
   for (const Family& f : Families()) {
     SCOPED_TRACE(NameOf(f));
-    const auto lowered = testing::LowerText(testing::FamilyText(f.name), f.values, target);
-    ASSERT_TRUE(lowered.ok()) << lowered.status();
-    const auto built = backend->Build(lowered->generated, target);
+    const auto generated = GeneratedFor(f, target);
+    ASSERT_TRUE(generated.ok()) << generated.status();
+    const auto built = backend->Build(*generated, target);
+    if (DetailOf(built.status()).reason == Reason::kUnsupported) GTEST_SKIP() << "an older NVRTC";
     ASSERT_TRUE(built.ok()) << built.status() << DetailOf(built.status()).log;
+    // Of products that run one after the other, and the like.
+    EXPECT_THAT(built->log, Not(HasSubstr("(C75")));
     const BuildFacts facts =
-        backend->ReadBuild(built->binary, built->log, lowered->generated.entries, target);
-    ASSERT_EQ(facts.entries.size(), lowered->generated.entries.size()) << built->log;
+        backend->ReadBuild(built->binary, built->log, generated->entries, target);
+    ASSERT_EQ(facts.entries.size(), generated->entries.size()) << built->log;
     for (const auto& entry : facts.entries) {
       EXPECT_LE(entry.spill_store_bytes, f.spilled);
       EXPECT_LE(entry.stack_bytes, f.spilled);
@@ -118,6 +132,11 @@ TEST(FamiliesQuality, NoSpills) {
     }
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(Architectures, FamiliesOffline,
+                         ::testing::Values("sm_75", "sm_80", "sm_86", "sm_89", "sm_90a", "sm_100a",
+                                           "sm_120a"),
+                         [](const auto& info) { return std::string(info.param); });
 
 }  // namespace
 }  // namespace tl
