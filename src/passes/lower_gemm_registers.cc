@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "base/int_math.h"
 #include "ir/address.h"
 #include "layout/matrix_fragments.h"
@@ -99,7 +100,14 @@ class OperandRegisters {
     const DType dtype = l.buffer(o_.region.buffer).dtype;
     bytes_ = static_cast<int64_t>(SizeOf(dtype));
     array_ = l.LocalArray(name, dtype, 2 * set_size());
-    if (HasMatrixLoads()) NoteMatrixConflicts(l, o_.region);
+    if (HasMatrixLoads()) {
+      NoteMatrixConflicts(l, o_.region);
+    } else if (l.target().matrix_loads && instruction.form == AtomForm::kMma && o_.depth_first) {
+      l.Note(absl::StrCat("operand ", l.buffer(o_.region.buffer).name),
+             bytes_ == 2 ? "read element by element: its rows are no multiples of 8 elements"
+                         : "read element by element: its rows do not run along the depth, and "
+                           "matrix loads transpose elements of 16 bits only");
+    }
   }
 
   BufferId array() const { return array_; }

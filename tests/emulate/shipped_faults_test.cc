@@ -1,14 +1,18 @@
 // Small inputs that tile compilers were seen to get wrong: one test for each kind. Programs of
 // tests/programs/table and families, as generated GPU source, against the reference interpreter.
-// Elsewhere: tiles that exceed shared memory (passes_test.cc, tune_test.cc), tuning candidates that
-// fault or never end (tune_test.cc).
+// Elsewhere: tiles that exceed shared memory (passes_test.cc, tune_test.cc, compile_test.cc),
+// tuning candidates that fault or never end (tune_test.cc).
 #include <gtest/gtest.h>
 
 #include <fstream>
 #include <iterator>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_replace.h"
 #include "tests/emulate/emulate_testing.h"
 
@@ -93,6 +97,53 @@ TEST(ShippedFaults, WarpgroupsThatShareAnOperandWithoutStages) {
     ExpectRight(TableText("product"),
                 {{"stages", stages}, {"bm", "128"}, {"bn", "48"}, {"thr", "256"}},
                 {{128, 48, 160}, {256, 96, 96}});
+  }
+}
+
+// A tensor map cannot describe them, and creating it failed.
+TEST(ShippedFaults, RowsThatAreNoMultiplesOfSixteenBytes) {
+  for (const char* turned : {"off", "on"}) {
+    ExpectRight(FamilyText("gemm"),
+                {{"t", "f16"}, {"tb", turned}, {"bm", "64"}, {"bn", "64"}, {"bk", "64"}},
+                {{65, 61, 67}, {64, 63, 129}});
+    ExpectRight(FamilyText("gemm"),
+                {{"t", "f16"},
+                 {"tb", turned},
+                 {"bm", "64"},
+                 {"bn", "64"},
+                 {"bk", "64"},
+                 {"M", "65"},
+                 {"N", "61"},
+                 {"K", "67"}},
+                {{}});
+  }
+}
+
+// Loaded element by element, and nobody was told.
+TEST(ShippedFaults, NarrowFloatsWhoseRowsDoNotRunAlongTheDepth) {
+  for (const char* arch : {"sm_89", "sm_90a"}) {
+    const Target target = TargetFor(arch, true);
+    for (const auto& [ta, tb] : {std::pair("off", "on"), {"off", "off"}, {"on", "on"}}) {
+      const Values values{{"t", "e4m3"}, {"tc", "f32"}, {"ta", ta},  {"tb", tb},
+                          {"bm", "64"},  {"bn", "32"},  {"bk", "64"}};
+      testing::ExpectRightNumbers({"gemm", FamilyText("gemm"), values, {{70, 48, 80}}, {}}, target,
+                                  {.seeds = {1}});
+      const auto lowered = testing::LowerText(FamilyText("gemm"), values, target);
+      ASSERT_TRUE(lowered.ok()) << lowered.status();
+      const bool slow = std::string_view(ta) == "on" || std::string_view(tb) == "off";
+      const auto told = [](const std::string& note) {
+        return absl::StrContains(note, "its rows do not run along the depth");
+      };
+      EXPECT_EQ(absl::c_any_of(lowered->thread.notes, told), slow) << ta << tb;
+    }
+  }
+}
+
+// Of each of several groups: refused where they are no multiple of 16.
+TEST(ShippedFaults, ColumnsOfAGroupThatAreNoMultipleOfSixteen) {
+  for (const char* columns : {"8", "24", "40"}) {
+    ExpectRight(TableText("group_tiles"), {{"bn", columns}, {"t", "f16"}, {"groups", "2"}},
+                {{64, 2 * std::stoi(columns), 64}, {100, 30, 100}});
   }
 }
 
