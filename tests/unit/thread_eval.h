@@ -58,6 +58,9 @@ class ThreadEval {
       group_size_ = !atoms_.empty() && launch.threads > 0 ? launch.threads : threads_;
       int64_t blocks = 1;
       for (const GridAxis& axis : launch.axes) blocks *= std::max<int64_t>(Host(axis.extent), 0);
+      // Persistent ones go through the grid's points with any number of blocks.
+      if (launch.resident != kNoId) blocks = std::min<int64_t>(blocks, 1 + rng_() % 3);
+      grid_ = blocks;
       for (int64_t b = 0; b < blocks && error_.empty(); ++b) RunBlock(b);
     }
     return error_;
@@ -641,7 +644,12 @@ class ThreadEval {
       const bool is_float = IsFloat(m_.var(m_.scalars[i]).type);
       vars[m_.scalars[i]] = is_float ? Value{0, args_.scalars[i].f} : Value{args_.scalars[i].i, 0};
     }
-    vars[launch_->block].i = block_;
+    if (launch_->resident != kNoId) {
+      vars[launch_->resident].i = block_;
+      vars[launch_->grid].i = grid_;
+    } else {
+      vars[launch_->block].i = block_;
+    }
     vars[launch_->thread].i = cur_->id;
     vars[launch_->group].i = cur_->group;
     vars[launch_->group_thread].i = cur_->id % group_size_;
@@ -801,7 +809,7 @@ class ThreadEval {
   int group_size_ = 1;  // of the present launch
   std::mt19937_64 rng_;
   const Launch* launch_ = nullptr;
-  int64_t block_ = 0;
+  int64_t block_ = 0, grid_ = 1;
   std::vector<std::unique_ptr<Fiber>> fibers_;
   Fiber* cur_ = nullptr;
   ucontext_t scheduler_;
