@@ -10,6 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "backends/cpu/maths.h"
 #include "base/build_id.h"
+#include "base/dynamic_library.h"
 
 #ifndef TL_LLVM_VERSION
 #define TL_LLVM_VERSION "19"
@@ -49,12 +50,6 @@ Status MissingModule(std::string_view message) {
 
 void* ResolveLibrary(void*, const char* name) { return LibraryFunction(name); }
 
-template <typename T>
-bool Bind(void* library, const char* name, T* function) {
-  *function = reinterpret_cast<T>(dlsym(library, name));
-  return *function != nullptr;
-}
-
 }  // namespace
 
 CompilerModule::CompilerModule(const SearchPaths& paths) : candidates_(Candidates(paths)) {}
@@ -88,11 +83,11 @@ Status CompilerModule::OpenLocked() {
   if (library == nullptr) return MissingModule(absl::StrCat("cannot load ", dlerror()));
   Functions& f = functions_;
   const bool bound =
-      Bind(library, "tl_cpu_version", &f.version) &&
-      Bind(library, "tl_cpu_compiler", &f.compiler) &&
-      Bind(library, "tl_cpu_compile", &f.compile) && Bind(library, "tl_cpu_load", &f.load) &&
-      Bind(library, "tl_cpu_symbol", &f.symbol) && Bind(library, "tl_cpu_unload", &f.unload) &&
-      Bind(library, "tl_cpu_free", &f.free);
+      Resolve(library, "tl_cpu_version", f.version) &&
+      Resolve(library, "tl_cpu_compiler", f.compiler) &&
+      Resolve(library, "tl_cpu_compile", f.compile) && Resolve(library, "tl_cpu_load", f.load) &&
+      Resolve(library, "tl_cpu_symbol", f.symbol) && Resolve(library, "tl_cpu_unload", f.unload) &&
+      Resolve(library, "tl_cpu_free", f.free);
   if (!bound || f.version() != TL_CPU_INTERFACE_VERSION) {
     return MissingModule(absl::StrCat(path, " belongs to another version of this library"));
   }

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/dynamic_library.h"
 
 namespace tl::cu {
 namespace {
@@ -16,13 +17,12 @@ class Resolver {
 
   template <typename F>
   void operator()(F*& function, const char* name) {
-    function = reinterpret_cast<F*>(dlsym(library_, name));
-    if (function == nullptr && missing_.empty()) missing_ = name;
+    if (!Resolve(library_, name, function) && missing_.empty()) missing_ = name;
   }
   // One that older drivers lack: null there.
   template <typename F>
   void Optional(F*& function, const char* name) {
-    function = reinterpret_cast<F*>(dlsym(library_, name));
+    Resolve(library_, name, function);
   }
   const std::string& missing() const { return missing_; }
 

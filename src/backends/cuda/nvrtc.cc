@@ -6,22 +6,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "backends/cuda/find_nvrtc.h"
+#include "base/dynamic_library.h"
 
 namespace tl {
 namespace {
 
 constexpr int kOpen = RTLD_NOW | RTLD_LOCAL;
-
-std::string LoaderError() {
-  const char* text = dlerror();
-  return text != nullptr ? text : "unknown loader error";
-}
-
-template <typename F>
-bool Resolve(void* library, const char* name, F*& function) {
-  function = reinterpret_cast<F*>(dlsym(library, name));
-  return function != nullptr;
-}
 
 bool ResolveAll(void* library, NvrtcApi& api) {
   return Resolve(library, "nvrtcVersion", api.Version) &&

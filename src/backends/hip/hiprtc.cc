@@ -8,6 +8,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "base/dynamic_library.h"
 
 namespace tl {
 namespace {
@@ -24,17 +25,6 @@ struct Api {
   int (*GetProgramLog)(Program program, char* to) = nullptr;
   const char* (*GetErrorString)(int result) = nullptr;
 };
-
-std::string LoaderError() {
-  const char* text = dlerror();
-  return text != nullptr ? text : "unknown loader error";
-}
-
-template <typename F>
-bool Resolve(void* library, const char* name, F*& function) {
-  function = reinterpret_cast<F*>(dlsym(library, name));
-  return function != nullptr;
-}
 
 Status Missing() {
   return MakeError(absl::StatusCode::kNotFound, LoaderError(),

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/build_id.h"
+#include "base/dynamic_library.h"
 
 namespace tl::emulate {
 namespace {
@@ -12,12 +13,6 @@ namespace {
 Status Missing(std::string_view message) {
   return MakeError(absl::StatusCode::kNotFound, message,
                    {.domain = Domain::kOs, .reason = Reason::kMissingLibrary});
-}
-
-template <typename T>
-bool Bind(void* library, const char* name, T* function) {
-  *function = reinterpret_cast<T>(dlsym(library, name));
-  return *function != nullptr;
 }
 
 }  // namespace
@@ -45,9 +40,10 @@ StatusOr<const EmulateModule::Functions*> EmulateModule::Open() {
   void* library = dlopen(path_.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
   if (library == nullptr) return Missing(absl::StrCat("cannot load the emulator: ", dlerror()));
   Functions& f = functions_;
-  open_ = Bind(library, "tl_emulate_build", &f.build) && Bind(library, "tl_emulate_run", &f.run) &&
-          Bind(library, "tl_emulate_free", &f.free) &&
-          Bind(library, "tl_emulate_free_text", &f.free_text);
+  open_ = Resolve(library, "tl_emulate_build", f.build) &&
+          Resolve(library, "tl_emulate_run", f.run) &&
+          Resolve(library, "tl_emulate_free", f.free) &&
+          Resolve(library, "tl_emulate_free_text", f.free_text);
   if (!open_) return Missing(absl::StrCat(path_, " is no emulator of this library"));
   return &functions_;
 }
