@@ -1,5 +1,5 @@
 // How the copies of a loop run ahead of its computation, as data: what is decided
-// (plan_pipelines.cc) is checked here before anything is rewritten by it.
+// (plan_loops.cc) is checked here before anything is rewritten by it.
 //
 // A ring is one or more tiles with `depth` slots each. The copies of iteration i fill one slot of
 // every tile of the ring while older iterations are computed with. Example, a ring of three slots

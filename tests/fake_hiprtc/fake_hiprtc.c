@@ -55,7 +55,7 @@ static void Misbehave(void) {
   if (Does("hang")) sleep(kHang);
   if (Does("spin")) {
     alarm(kHang);
-    for (volatile int i = 0;; ++i) {
+    for (volatile unsigned i = 0;; ++i) { /* unsigned: it may wrap */
     }
   }
   if (Does("print")) {
