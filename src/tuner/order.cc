@@ -1,6 +1,8 @@
 #include "tuner/order.h"
 
 #include <algorithm>
+#include <set>
+#include <string_view>
 #include <utility>
 
 namespace tl {
@@ -24,6 +26,25 @@ std::vector<size_t> Nearest(const Combinations& combinations, const std::vector<
   std::vector<size_t> nearest;
   for (auto it = ranked.begin(); it != end; ++it) nearest.push_back(it->second);
   return nearest;
+}
+
+std::vector<size_t> WithNewValues(const Combinations& combinations,
+                                  const std::vector<size_t>& untried,
+                                  const std::vector<size_t>& tried, size_t from) {
+  std::set<std::pair<size_t, std::string_view>> seen;  // parameter, value
+  const auto see = [&](size_t candidate) {
+    const std::vector<std::string>& values = combinations[candidate];
+    for (size_t p = 0; p < values.size(); ++p) seen.emplace(p, values[p]);
+  };
+  for (size_t candidate : tried) see(candidate);
+  // Each of these has all its new values at once.
+  std::vector<size_t> chosen;
+  for (size_t candidate : Nearest(combinations, untried, from, untried.size())) {
+    const size_t before = seen.size();
+    see(candidate);
+    if (seen.size() > before) chosen.push_back(candidate);
+  }
+  return chosen;
 }
 
 }  // namespace tl

@@ -17,6 +17,13 @@ using Combinations = std::vector<std::vector<std::string>>;
 std::vector<size_t> Nearest(const Combinations& combinations, const std::vector<size_t>& untried,
                             size_t best, size_t count);
 
+// For every value of a parameter that no candidate in `tried` has, one of `untried` that has it:
+// the one that differs least from `from`. Some values are possible only together with several
+// others, and would be many steps away.
+std::vector<size_t> WithNewValues(const Combinations& combinations,
+                                  const std::vector<size_t>& untried,
+                                  const std::vector<size_t>& tried, size_t from);
+
 }  // namespace tl
 
 #endif  // TILEJIT_TUNER_ORDER_H_

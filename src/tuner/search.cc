@@ -63,18 +63,30 @@ class Searcher {
 
   Status Explore() {
     TL_RETURN_IF_ERROR(Try({kDefault}));
+    std::vector<size_t> tried = {kDefault};
     if (const auto i = Incumbent(); i && !built_all()) {
-      std::erase(untried_, *i);
-      TL_RETURN_IF_ERROR(Try({*i}));
+      TL_RETURN_IF_ERROR(TryNext({*i}));
+      tried.push_back(*i);
     }
-    while (!untried_.empty() && !built_all() && !Past(kExploreShare)) {
-      const size_t wave = kBuildsPerJob * static_cast<size_t>(pool_.threads());
-      const std::vector<size_t> next = Nearest(combinations_, untried_, best_, wave);
-      std::erase_if(untried_,
-                    [&](size_t i) { return std::find(next.begin(), next.end(), i) != next.end(); });
-      TL_RETURN_IF_ERROR(Try(next));
+    const size_t wave = kBuildsPerJob * static_cast<size_t>(pool_.threads());
+    const std::vector<size_t> first = WithNewValues(combinations_, untried_, tried, kDefault);
+    for (auto it = first.begin(); it != first.end() && GoesOn();) {
+      const auto end =
+          it + static_cast<std::ptrdiff_t>(std::min(wave, static_cast<size_t>(first.end() - it)));
+      TL_RETURN_IF_ERROR(TryNext({it, end}));
+      it = end;
+    }
+    while (!untried_.empty() && GoesOn()) {
+      TL_RETURN_IF_ERROR(TryNext(Nearest(combinations_, untried_, best_, wave)));
     }
     return absl::OkStatus();
+  }
+  bool GoesOn() { return !built_all() && !Past(kExploreShare); }
+
+  Status TryNext(const std::vector<size_t>& next) {
+    std::erase_if(untried_,
+                  [&](size_t i) { return std::find(next.begin(), next.end(), i) != next.end(); });
+    return Try(next);
   }
 
   Status Try(const std::vector<size_t>& wave) {

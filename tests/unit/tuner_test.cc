@@ -1,5 +1,6 @@
 // The search against a lab whose clock and times are made up.
 #include <algorithm>
+#include <array>
 #include <map>
 #include <set>
 
@@ -109,6 +110,37 @@ TEST(Tuner, NearestDiffersInFewParameters) {
   EXPECT_THAT(Nearest(square, {1, 2, 3, 4, 5, 6, 7, 8}, 0, 5), ElementsAre(1, 2, 3, 6, 4));
   EXPECT_THAT(Nearest(square, {0, 1, 2, 3, 5}, 4, 9), ElementsAre(1, 3, 5, 0, 2));
   EXPECT_TRUE(Nearest(square, {}, 0, 3).empty());
+}
+
+TEST(Tuner, NewValuesComeWithWhatTheyNeed) {
+  // y = 2 is possible only with x = 1 and z = 1.
+  const Combinations some = {{"0", "0", "0"}, {"0", "1", "0"}, {"1", "0", "0"},
+                             {"1", "1", "0"}, {"1", "1", "1"}, {"1", "2", "1"}};
+  EXPECT_THAT(WithNewValues(some, {1, 2, 3, 4, 5}, {0}, 0), ElementsAre(1, 2, 4, 5));
+  EXPECT_THAT(WithNewValues(some, {1, 2, 3, 5}, {0, 4}, 0), ElementsAre(5));
+  EXPECT_THAT(WithNewValues(some, {1, 2, 3}, {0, 5}, 0), ElementsAre(1));
+  EXPECT_TRUE(WithNewValues(some, {}, {0}, 0).empty());
+}
+
+// What is fast lies behind a condition, four parameters from the default, whose neighbours are all
+// the same.
+TEST(Tuner, ReachesWhatIsPossibleOnlyTogether) {
+  Combinations combinations;
+  FakeLab lab;
+  for (const auto& [a, b, c] : {std::array{0, 0, 0}, {1, 0, 0}, {0, 1, 0}, {0, 0, 1}}) {
+    for (int size = 0; size < 20; ++size) {
+      combinations.push_back(
+          {absl::StrCat(a), absl::StrCat(b), absl::StrCat(c), absl::StrCat(size), "off"});
+    }
+  }
+  combinations.push_back({"1", "1", "1", "7", "on"});
+  combinations.push_back({"1", "1", "1", "8", "on"});
+  lab.ns = {{combinations.size() - 2, 50}, {combinations.size() - 1, 40}};
+  SearchOptions options = kPlenty;
+  options.max_candidates = 30;
+  const StatusOr<Outcome> found = Search(combinations, lab, options);
+  ASSERT_TRUE(found.ok()) << found.status();
+  EXPECT_EQ(found->winner, combinations.size() - 1);
 }
 
 TEST(Tuner, FindsTheFastestAndStopsTheRest) {
