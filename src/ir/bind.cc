@@ -214,8 +214,8 @@ Status Binder::BindDims() {
 StatusOr<Binding> Binder::ParamValue(const syntax::Param& param, const syntax::ExprRef& e) {
   Binding symbol{.span = param.name.span};
   const std::string what = absl::StrCat("parameter '", param.name.text, "'");
-  // Dtypes and choices are no values of expressions, but may depend on a condition.
-  if (e->kind == ExprKind::kIf && (param.type == "dtype" || param.type == "enum")) {
+  // Dtypes are no values of expressions, but may depend on a condition.
+  if (e->kind == ExprKind::kIf && param.type == "dtype") {
     TL_ASSIGN_OR_RETURN(bool condition, BindConstBool(e->args[0], what));
     return ParamValue(param, e->args[condition ? 1 : 2]);
   }

@@ -200,7 +200,7 @@ StatusOr<Typed> Binder::BindUnary(const syntax::ExprRef& e) {
 }
 
 // `t == bf16` and `act == relu`: nullopt when neither side is a dtype or enum name.
-StatusOr<std::optional<bool>> Binder::CompareNames(const syntax::ExprRef& e) const {
+StatusOr<std::optional<bool>> Binder::CompareNames(const syntax::ExprRef& e) {
   if (e->text != "==" && e->text != "!=") return std::optional<bool>();
   auto named = [&](const syntax::ExprRef& x) -> const Binding* {
     return x->kind == ExprKind::kName ? Lookup(x->text) : nullptr;
@@ -464,7 +464,12 @@ StatusOr<DType> Binder::BindDType(std::string_view name, Span span) const {
 }
 
 StatusOr<std::string> Binder::BindChoice(const syntax::ExprRef& e, std::string_view what,
-                                         const std::vector<std::string>& choices) const {
+                                         const std::vector<std::string>& choices) {
+  // Words are no values of expressions, but may depend on a condition.
+  if (e->kind == ExprKind::kIf) {
+    TL_ASSIGN_OR_RETURN(bool condition, BindConstBool(e->args[0], what));
+    return BindChoice(e->args[condition ? 1 : 2], what, choices);
+  }
   std::string found;
   if (e->kind == ExprKind::kName) {
     const Binding* symbol = Lookup(e->text);

@@ -302,6 +302,13 @@ Status Binder::BindGemm(const syntax::Stmt& s, Block& out) {
                         BindChoice(precision->value, "precision", {"exact", "tf32"}));
     gemm.precision = name == "tf32" ? GemmPrecision::kTF32 : GemmPrecision::kExact;
   }
+  if (const syntax::Attr* orientation = FindAttr(s, "orientation")) {
+    TL_ASSIGN_OR_RETURN(std::string name, BindChoice(orientation->value, "orientation",
+                                                     {"auto", "straight", "swapped"}));
+    gemm.orientation = name == "straight"  ? GemmOrientation::kStraight
+                       : name == "swapped" ? GemmOrientation::kSwapped
+                                           : GemmOrientation::kAuto;
+  }
   if (gemm.a.rank() != 2 || gemm.b.rank() != 2 || gemm.c.rank() != 2) {
     return SemanticError(s.span,
                          "gemm takes tiles of rank 2; name a window of a larger one with view");

@@ -122,7 +122,7 @@ class Binder {
   StatusOr<bool> BindConstBool(const syntax::ExprRef& e, std::string_view what);
   StatusOr<DType> BindDType(std::string_view name, Span span) const;
   StatusOr<std::string> BindChoice(const syntax::ExprRef& e, std::string_view what,
-                                   const std::vector<std::string>& choices) const;
+                                   const std::vector<std::string>& choices);
   StatusOr<Typed> BindTyped(const syntax::ExprRef& e);
   StatusOr<Typed> BindNode(const syntax::ExprRef& e);
   // Counts what a use of `symbol` copies against the limits.
@@ -135,7 +135,7 @@ class Binder {
   StatusOr<Typed> BindCall(const syntax::ExprRef& e);
   StatusOr<Typed> BindCast(DType to, const syntax::ExprRef& e);
   StatusOr<Typed> BindLoad(const syntax::ExprRef& e);
-  StatusOr<std::optional<bool>> CompareNames(const syntax::ExprRef& e) const;
+  StatusOr<std::optional<bool>> CompareNames(const syntax::ExprRef& e);
   static ExprRef Settle(const Typed& t);
   static StatusOr<ExprRef> Convert(const Typed& t, ScalarType type, Span span);
   StatusOr<ScalarType> Unify(Typed& a, Typed& b, Span span, std::string_view what);

@@ -177,6 +177,9 @@ enum class GemmPrecision : uint8_t {
   kExact,
   kTF32
 };  // f32 operands: full products, or tf32-rounded operands
+// Which dim of c the rows of a matrix instruction are: c's rows, or (swapped: it computes the
+// transpose of c) its columns. Auto: what has been measured to be faster.
+enum class GemmOrientation : uint8_t { kAuto, kStraight, kSwapped };
 enum class LoopKind : uint8_t { kSerial, kUnrolled, kVectorized, kPipelined };
 
 // -- both levels
@@ -251,9 +254,11 @@ struct Gemm {
   bool transpose_a = false, transpose_b = false, clear = false;
   GemmPolicy policy = GemmPolicy::kSquare;
   GemmPrecision precision = GemmPrecision::kExact;
-  // From level Selected on: index into Target::matrix_atoms, or kNoAtom (plain arithmetic), and how
-  // the warps are laid over c.
+  GemmOrientation orientation = GemmOrientation::kAuto;
+  // From level Selected on: index into Target::matrix_atoms, or kNoAtom (plain arithmetic), whether
+  // its rows are c's columns, and how the warps are laid over c.
   int atom = kNoAtom;
+  bool swapped = false;
   int warp_rows = 0, warp_cols = 0;
   // From level Planned on: instructions that run beside the threads; behind the statement those of
   // this one are under way, those of its last execution are done.

@@ -20,6 +20,7 @@ constexpr AttrSpec kGemmAttrs[] = {
     {"clear", AttrKind::kFlag},
     {"policy", AttrKind::kChoice, kPolicies},
     {"precision", AttrKind::kChoice, kPrecisions},
+    {"orientation", AttrKind::kValue},  // a word, or what stands for one when compiling
 };
 constexpr AttrSpec kReduceAttrs[] = {{"dim", AttrKind::kValue}, {"clear", AttrKind::kFlag}};
 constexpr AttrSpec kArgMaxAttrs[] = {{"dim", AttrKind::kValue}};
@@ -32,7 +33,7 @@ constexpr AttrSpec kLaunchAttrs[] = {
     {"threads", AttrKind::kValue},
     {"blocks", AttrKind::kValue},
     {"order", AttrKind::kChoice, kOrders, /*argument=*/true},
-    {"producer", AttrKind::kValue},  // a word, or an enum parameter that stands for one
+    {"producer", AttrKind::kValue},  // a word, or what stands for one when compiling
     {"cluster", AttrKind::kList},
 };
 

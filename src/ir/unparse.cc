@@ -344,6 +344,11 @@ class Unparser {
     }
     if (x.precision == GemmPrecision::kTF32)
       s.attrs.push_back(Attribute("precision", NameText("tf32")));
+    if (x.orientation != GemmOrientation::kAuto) {
+      s.attrs.push_back(
+          Attribute("orientation",
+                    NameText(x.orientation == GemmOrientation::kSwapped ? "swapped" : "straight")));
+    }
     out.push_back(std::move(s));
   }
   syntax::Stmt AlongDim(std::string op, const Region& src, const Region& dst, int dim, Out& out) {

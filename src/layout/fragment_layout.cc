@@ -295,6 +295,21 @@ std::optional<FragmentLayout> FragmentLayout::Project(int dim) const {
                         {axes[0], axes[1], axes[2], axes[3]});
 }
 
+std::optional<FragmentLayout> FragmentLayout::Transposed() const {
+  assert(rank() == 2);
+  if (!IsSeparable()) return std::nullopt;
+  const int64_t strides[] = {1, padded_[0]};  // of this one's dims in the transposed tile
+  std::array<Digits, kNumLayoutAxes> axes;
+  for (int a = 0; a < kNumLayoutAxes; ++a) {
+    const auto pieces = DimDigits(static_cast<LayoutAxis>(a));
+    for (const DimDigit& d : *pieces) {
+      axes[a].push_back({d.radix, d.dim < 0 ? 0 : d.step * strides[d.dim]});
+    }
+  }
+  return FragmentLayout({extents_[1], extents_[0]}, {padded_[1], padded_[0]},
+                        {axes[0], axes[1], axes[2], axes[3]});
+}
+
 std::string FragmentLayout::ToString() const {
   std::string text = absl::StrJoin(extents_, "x");
   if (IsPadded()) absl::StrAppend(&text, " in ", absl::StrJoin(padded_, "x"));

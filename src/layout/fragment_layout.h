@@ -106,6 +106,10 @@ class FragmentLayout {
   // The last dim of a rank-1 layout leaves one element, of extents {1}.
   std::optional<FragmentLayout> Project(int dim) const;
 
+  // The same places of the transposed tile: what holds element (i, j) here holds (j, i) there, in
+  // the same slot. Of rank 2; nullopt unless IsSeparable.
+  std::optional<FragmentLayout> Transposed() const;
+
   // The same map and the same tile.
   bool operator==(const FragmentLayout&) const = default;
 

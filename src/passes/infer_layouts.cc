@@ -17,6 +17,7 @@
 #include "passes/exchange_registers.h"
 #include "passes/fragment_uses.h"
 #include "passes/notes.h"
+#include "passes/product.h"
 #include "passes/select_atoms.h"
 
 namespace tl {
@@ -56,18 +57,24 @@ bool FitsRegisters(const FragmentLayout& layout, int64_t bytes) {
 FragmentLayout LayoutOfC(const Target& target, const Gemm& g) {
   const int64_t m = g.c.extents[0], n = g.c.extents[1];
   if (g.atom == kNoAtom) return PlainC(m, n, target.warp_size, g.warp_rows, g.warp_cols);
-  return TiledC(target.matrix_atoms[g.atom], m, n, g.warp_rows, g.warp_cols);
+  const Product p = ProductOf(g);
+  FragmentLayout c =
+      TiledC(target.matrix_atoms[g.atom], p.left.rows, p.right.rows, p.left.warps, p.right.warps);
+  return g.swapped ? *c.Transposed() : c;
 }
 
-// May the instructions take operand A from its own registers? What pads the depth there is not
-// zero.
+// May the instructions take their left factor from its own registers? What pads the depth there is
+// not zero.
 bool TakesFragment(const Target& target, const Gemm& g) {
-  return g.atom != kNoAtom && !g.transpose_a && g.a.extents[1] % target.matrix_atoms[g.atom].k == 0;
+  if (g.atom == kNoAtom || ProductOf(g).depth % target.matrix_atoms[g.atom].k != 0) return false;
+  return g.swapped || !g.transpose_a;
 }
 
-FragmentLayout LayoutOfA(const Target& target, const Gemm& g) {
-  return TiledA(target.matrix_atoms[g.atom], g.a.extents[0], g.a.extents[1], g.warp_rows,
-                g.warp_cols);
+FragmentLayout LayoutOfLeft(const Target& target, const Gemm& g) {
+  const Product p = ProductOf(g);
+  FragmentLayout left =
+      TiledA(target.matrix_atoms[g.atom], p.left.rows, p.depth, p.left.warps, p.right.warps);
+  return p.left.depth_first ? *left.Transposed() : left;
 }
 
 // Warps that hold a fragment together.
@@ -95,9 +102,9 @@ class Assignment {
       if (Mapped(p.gemm.c.buffer)) Give(p.gemm.c.buffer, LayoutOfC(target_, p.gemm));
     }
     for (const FragmentUses::Product& p : uses_.products) {
-      const BufferId a = p.gemm.a.buffer;
-      if (!TakesFragment(target_, p.gemm) || !Mapped(a)) continue;
-      Give(a, LayoutOfA(target_, p.gemm));
+      const BufferId left = ProductOf(p.gemm).left.region.buffer;
+      if (!TakesFragment(target_, p.gemm) || !Mapped(left)) continue;
+      Give(left, LayoutOfLeft(target_, p.gemm));
     }
     Derive();
     std::vector<BufferId> rest = uses_.fragments;
@@ -314,7 +321,7 @@ class Converter : public StmtMapper {
     Gemm out = g;
     const FragmentLayout* c = LayoutOf(g.c.buffer);
     if (!c) {
-      out.atom = kNoAtom;
+      out.atom = kNoAtom, out.swapped = false;
     } else {
       FragmentLayout needed = LayoutOfC(target_, g);
       if (!(needed == *c)) {
@@ -322,11 +329,12 @@ class Converter : public StmtMapper {
         out.trailing = false;
       }
     }
-    const FragmentLayout* a = LayoutOf(g.a.buffer);
-    const bool direct = a && c && TakesFragment(target_, g) && *a == LayoutOfA(target_, g);
+    Region &left = LeftOf(out), &right = RightOf(out);
+    const FragmentLayout* l = LayoutOf(left.buffer);
+    const bool direct = l && c && TakesFragment(target_, g) && *l == LayoutOfLeft(target_, g);
     const bool in_place = out.atom != kNoAtom && target_.matrix_atoms[out.atom].in_place();
-    if (a && !direct) out.a.buffer = InShared(g.a.buffer, in_place);
-    if (LayoutOf(g.b.buffer)) out.b.buffer = InShared(g.b.buffer, in_place);
+    if (l && !direct) left.buffer = InShared(left.buffer, in_place);
+    if (LayoutOf(right.buffer)) right.buffer = InShared(right.buffer, in_place);
     return out;
   }
 

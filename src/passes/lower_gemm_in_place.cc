@@ -5,6 +5,7 @@
 #include "base/int_math.h"
 #include "ir/address.h"
 #include "passes/lowering.h"
+#include "passes/product.h"
 
 namespace tl {
 namespace {
@@ -17,12 +18,11 @@ constexpr int64_t kMostSteps = 4;
 
 int64_t BytesOf(const Buffer& b) { return static_cast<int64_t>(SizeOf(b.dtype)); }
 
-// One operand as a matrix of rows (of A: rows of c; of B: columns of c) by depth.
+// One operand as a matrix of rows by depth, `k` of it at a step.
 class Operand {
  public:
-  // `depth_first`: stored as depth x rows.
-  Operand(Lowering& l, const Region& region, bool depth_first, int64_t k)
-      : l_(l), region_(l.Prepared(region)), depth_first_(depth_first), k_(k) {}
+  Operand(Lowering& l, const Factor& factor, int64_t k)
+      : l_(l), region_(l.Prepared(factor.region)), depth_first_(factor.depth_first), k_(k) {}
 
   bool in_registers() const { return l_.LayoutOf(region_.buffer) != nullptr; }
   // Steps from `step` on that lie evenly apart.
@@ -92,14 +92,16 @@ int64_t ColumnsOfOne(int64_t left, int64_t step, bool integers) {
 void GemmInPlace(Lowering& l, const Gemm& g) {
   const MatrixAtom& atom = l.target().matrix_atoms[g.atom];
   const BufferId c = g.c.buffer;
-  const Operand a(l, g.a, g.transpose_a, atom.k), b(l, g.b, !g.transpose_b, atom.k);
-  const int64_t steps = g.a.extents[g.transpose_a ? 0 : 1] / atom.k;
-  const int64_t down = g.warp_rows / kWarpsTogether;
-  const int64_t rows = g.c.extents[0] / down, cols = g.c.extents[1] / g.warp_cols;
+  const Product p = ProductOf(g);
+  const Operand a(l, p.left, atom.k), b(l, p.right, atom.k);
+  const BufferId left = p.left.region.buffer;
+  const int64_t steps = p.depth / atom.k;
+  const int64_t down = p.left.warps / kWarpsTogether, across = p.right.warps;
+  const int64_t rows = p.left.rows / down, cols = p.right.rows / across;
   const int64_t blocks = rows / atom.m;
   const ExprRef group = Div(l.warp(), kWarpsTogether);
-  const ExprRef first_row = l.Named("row", Mul(Div(group, g.warp_cols), MakeInt(rows)));
-  const ExprRef first_col = l.Named("col", Mul(Mod(group, g.warp_cols), MakeInt(cols)));
+  const ExprRef first_row = l.Named("row", Mul(Div(group, across), MakeInt(rows)));
+  const ExprRef first_col = l.Named("col", Mul(Mod(group, across), MakeInt(cols)));
 
   // A sum that goes on from one iteration to the next is not the thread's in between.
   const BufferId settled = g.trailing ? kNoId : c;
@@ -112,9 +114,9 @@ void GemmInPlace(Lowering& l, const Gemm& g) {
             {steps, step + kMostSteps, step + a.EvenSteps(step), step + b.EvenSteps(step)});
         const ExprRef row = Add(first_row, MakeInt(block * atom.m));
         Wgmma w{g.atom, static_cast<int>(width), static_cast<int>(next - step)};
-        w.a = a.in_registers() ? InRegisters(g.a.buffer, l.LayoutOf(g.a.buffer)->slots(), block,
-                                             blocks, step, steps)
-                               : a.At(row, step);
+        w.a = a.in_registers()
+                  ? InRegisters(left, l.LayoutOf(left)->slots(), block, blocks, step, steps)
+                  : a.At(row, step);
         w.b = b.At(Add(first_col, MakeInt(col)), step);
         w.c = c;
         // Of 8 columns a thread holds 2 in each of 2 rows.

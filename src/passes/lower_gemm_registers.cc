@@ -11,6 +11,7 @@
 #include "layout/matrix_fragments.h"
 #include "passes/bank_notes.h"
 #include "passes/lowering.h"
+#include "passes/product.h"
 
 namespace tl {
 namespace {
@@ -21,7 +22,7 @@ void Clear(Lowering& l, BufferId c) {
           [&](const ExprRef& s) { l.Emit(Store{c, {s}, StoreOp::kSet, zero}); });
 }
 
-// One operand, as a matrix of rows (of A: rows of c; of B: columns of c) by depth.
+// One operand, as a matrix of rows by depth.
 struct Operand {
   Region region;
   bool depth_first;  // stored as depth x rows
@@ -32,11 +33,8 @@ struct Operand {
   }
 };
 
-Operand OperandA(Lowering& l, const Gemm& g) {
-  return {l.Prepared(g.a), g.transpose_a, g.c.extents[0], g.a.extents[g.transpose_a ? 0 : 1]};
-}
-Operand OperandB(Lowering& l, const Gemm& g) {
-  return {l.Prepared(g.b), !g.transpose_b, g.c.extents[1], g.b.extents[g.transpose_b ? 1 : 0]};
+Operand OperandOf(Lowering& l, const Factor& factor, int64_t depth) {
+  return {l.Prepared(factor.region), factor.depth_first, factor.rows, depth};
 }
 
 // ---- Plain arithmetic
@@ -53,7 +51,8 @@ void GemmPlain(Lowering& l, const Gemm& g) {
   // Narrow floats would round at every step.
   const DType wide =
       type == DType::kI32 || type == DType::kI64 ? type : WideDType(ComputeType(type));
-  const Operand a = OperandA(l, g), b = OperandB(l, g);
+  const Product p = ProductOf(g);
+  const Operand a = OperandOf(l, p.left, p.depth), b = OperandOf(l, p.right, p.depth);
   const bool narrow = wide != type;
   const BufferId acc = narrow ? l.LocalArray("sum", wide, layout.slots()) : c;
   if (g.clear) {
@@ -290,23 +289,24 @@ void GemmByAtoms(Lowering& l, const Gemm& g) {
   const MatrixAtom& atom = l.target().matrix_atoms[g.atom];
   const BufferId c = g.c.buffer;
   if (g.clear) Clear(l, c);
-  const Operand a = OperandA(l, g), b = OperandB(l, g);
-  const int64_t rows = CeilDiv(a.rows, int64_t{atom.m} * g.warp_rows);
-  const int64_t cols = CeilDiv(b.rows, int64_t{atom.n} * g.warp_cols);
+  const Product p = ProductOf(g);
+  const Operand a = OperandOf(l, p.left, p.depth), b = OperandOf(l, p.right, p.depth);
+  const int64_t rows = CeilDiv(a.rows, int64_t{atom.m} * p.left.warps);
+  const int64_t cols = CeilDiv(b.rows, int64_t{atom.n} * p.right.warps);
   const int64_t steps = CeilDiv(a.depth, atom.k);
   const FragmentLayout atom_a = AtomA(atom), atom_b = AtomB(atom), atom_c = AtomC(atom);
   if (steps == 0) return;
 
-  const ExprRef first_row = Mul(Div(l.warp(), g.warp_cols), MakeInt(rows * atom.m));
-  const ExprRef first_col = Mul(Mod(l.warp(), g.warp_cols), MakeInt(cols * atom.n));
-  const bool ready = l.LayoutOf(g.a.buffer) != nullptr;
-  const ReadyOperand in_place{g.a.buffer, steps, atom_a.slots()};
+  const ExprRef first_row = Mul(Div(l.warp(), p.right.warps), MakeInt(rows * atom.m));
+  const ExprRef first_col = Mul(Mod(l.warp(), p.right.warps), MakeInt(cols * atom.n));
+  const bool ready = l.LayoutOf(p.left.region.buffer) != nullptr;
+  const ReadyOperand in_place{p.left.region.buffer, steps, atom_a.slots()};
   std::optional<OperandRegisters> ra;
   if (!ready) {
-    const bool padded = rows * atom.m * g.warp_rows > a.rows;
+    const bool padded = rows * atom.m * p.left.warps > a.rows;
     ra.emplace(l, a, atom, atom_a, rows, first_row, padded, "a");
   }
-  OperandRegisters rb(l, b, atom, atom_b, cols, first_col, cols * atom.n * g.warp_cols > b.rows,
+  OperandRegisters rb(l, b, atom, atom_b, cols, first_col, cols * atom.n * p.right.warps > b.rows,
                       "b");
 
   const auto load = [&](const ExprRef& step, const ExprRef& set) {

@@ -81,7 +81,12 @@ BufferId TrailingSum(const Module& m, const Target& target, const For& loop,
     if (found || g->atom == kNoAtom || !target.matrix_atoms[g->atom].in_place()) return kNoId;
     found = g;
   }
-  if (!found || found->clear || m.buffer(found->a.buffer).scope == Scope::kFragment) return kNoId;
+  if (!found || found->clear) return kNoId;
+  // Registers of a factor, and the tile that one goes through, are the next iteration's.
+  const auto is_fragment = [&](const Region& r) {
+    return m.buffer(r.buffer).scope == Scope::kFragment;
+  };
+  if (is_fragment(found->a) || is_fragment(found->b)) return kNoId;
   const BufferId c = found->c.buffer;
   bool others = false;
   VisitStmts(loop.body, [&](const StmtRef& s) {

@@ -9,6 +9,7 @@
 #include "base/int_math.h"
 #include "ir/visit.h"
 #include "passes/notes.h"
+#include "passes/product.h"
 
 namespace tl {
 namespace {
@@ -23,10 +24,14 @@ bool IsWholeFragment(const Module& m, const Region& r) {
   return m.buffer(r.buffer).scope == Scope::kFragment && IsWhole(m.buffer(r.buffer), r);
 }
 
-WarpUnit UnitOf(const Target& target, int atom) {
+// Rows and columns of c.
+WarpUnit UnitOf(const Target& target, int atom, bool swapped) {
   if (atom == kNoAtom) return PlainUnitOf(target.warp_size);
-  return {target.matrix_atoms[atom].m, target.matrix_atoms[atom].n};
+  const MatrixAtom& a = target.matrix_atoms[atom];
+  return swapped ? WarpUnit{a.n, a.m} : WarpUnit{a.m, a.n};
 }
+
+bool WantsSwapped(const Gemm& g) { return g.orientation == GemmOrientation::kSwapped; }
 
 // Padded elements first (they cost instructions), then what the warps read of the operands.
 std::pair<int64_t, int64_t> CostOf(const Gemm& g, WarpUnit unit, int64_t rows, int64_t cols) {
@@ -36,7 +41,7 @@ std::pair<int64_t, int64_t> CostOf(const Gemm& g, WarpUnit unit, int64_t rows, i
 }
 
 void LayWarps(const Target& target, int atom, int64_t warps, Gemm& g) {
-  const WarpUnit unit = UnitOf(target, atom);
+  const WarpUnit unit = UnitOf(target, atom, g.swapped);
   g.warp_rows = 0;
   std::pair<int64_t, int64_t> best;
   for (int64_t rows = 1; rows <= warps; ++rows) {
@@ -77,10 +82,10 @@ int64_t ThreadsFor(const Module& m, const Target& target, const Launch& launch) 
 
 // ---- Instructions of four warps that read their operands in place
 
-// What keeps an operand from being read so; empty: nothing. `depth_first`: its rows run along the
-// product's depth.
-std::string WhyNotInPlace(const Module& m, const MatrixAtom& atom, const Region& r,
-                          bool depth_first) {
+// What keeps a factor from being read so; empty: nothing.
+std::string WhyNotInPlace(const Module& m, const MatrixAtom& atom, const Factor& factor) {
+  const Region& r = factor.region;
+  const bool depth_first = factor.depth_first;
   const Buffer& b = m.buffer(r.buffer);
   const auto bytes = static_cast<int64_t>(SizeOf(b.dtype));
   const auto why = [&](std::string_view what) { return absl::StrCat(b.name, " ", what); };
@@ -101,14 +106,18 @@ std::string WhyNotInPlace(const Module& m, const MatrixAtom& atom, const Region&
 }
 
 std::string WhyNotInPlace(const Module& m, const MatrixAtom& atom, const Gemm& g) {
-  const int64_t rows = g.c.extents[0], cols = g.c.extents[1];
-  const int64_t depth = g.a.extents[g.transpose_a ? 0 : 1];
-  if (rows % atom.m != 0) return absl::StrCat(rows, " rows are no multiple of ", atom.m);
-  if (cols % atom.n != 0) return absl::StrCat(cols, " columns are no multiple of ", atom.n);
-  if (depth % atom.k != 0) return absl::StrCat("a depth of ", depth, " is no multiple of ", atom.k);
-  if (rows * cols * depth == 0) return "it is empty";
-  std::string why = WhyNotInPlace(m, atom, g.a, g.transpose_a);
-  return why.empty() ? WhyNotInPlace(m, atom, g.b, !g.transpose_b) : why;
+  const Product p = ProductOf(g);
+  const auto no_multiple = [&](int64_t count, bool columns, int of) {
+    return absl::StrCat(count, columns ? " columns" : " rows", " are no multiple of ", of);
+  };
+  if (p.left.rows % atom.m != 0) return no_multiple(p.left.rows, g.swapped, atom.m);
+  if (p.right.rows % atom.n != 0) return no_multiple(p.right.rows, !g.swapped, atom.n);
+  if (p.depth % atom.k != 0) {
+    return absl::StrCat("a depth of ", p.depth, " is no multiple of ", atom.k);
+  }
+  if (p.left.rows * p.right.rows * p.depth == 0) return "it is empty";
+  std::string why = WhyNotInPlace(m, atom, p.left);
+  return why.empty() ? WhyNotInPlace(m, atom, p.right) : why;
 }
 
 // Teams of four warps over c: of all ways the one that reads least, in the widest instructions.
@@ -116,25 +125,27 @@ std::string WhyNotInPlace(const Module& m, const MatrixAtom& atom, const Gemm& g
 bool LayWarpgroups(const Module& m, const MatrixAtom& atom, int64_t warps, Gemm& g) {
   constexpr int64_t kTogether = 4;
   if (warps % kTogether != 0) return false;
-  const Buffer& b = m.buffer(g.b.buffer);
-  const auto bytes = static_cast<int64_t>(SizeOf(b.dtype));
-  const int64_t panel = PanelsFor(b.extents.back() * bytes).panel_bytes / bytes;
-  // Where columns of b run along its rows, a group's first one begins a panel.
-  const int64_t col_step = g.transpose_b ? atom.n : std::max<int64_t>(panel, atom.n);
+  const Product p = ProductOf(g);
+  const Buffer& right = m.buffer(p.right.region.buffer);
+  const auto bytes = static_cast<int64_t>(SizeOf(right.dtype));
+  const int64_t panel = PanelsFor(right.extents.back() * bytes).panel_bytes / bytes;
+  // Where the right factor's rows run along the tile's, a group's first one begins a panel.
+  const int64_t step = p.right.depth_first ? std::max<int64_t>(panel, atom.n) : atom.n;
   const int64_t groups = warps / kTogether;
   int64_t best = 0;
   for (int64_t down = groups; down >= 1; --down) {
     const int64_t across = groups / down;
-    if (groups % down != 0 || g.c.extents[0] % (atom.m * down) != 0) continue;
-    if (across > 1 && g.c.extents[1] % (col_step * across) != 0) continue;
-    if (g.policy == GemmPolicy::kFullRow && across > 1) continue;
-    if (g.policy == GemmPolicy::kFullCol && down > 1) continue;
-    const int64_t instructions = g.c.extents[0] / atom.m * across;
-    const int64_t read = instructions * (atom.m + g.c.extents[1] / across);
+    if (groups % down != 0 || p.left.rows % (atom.m * down) != 0) continue;
+    if (across > 1 && p.right.rows % (step * across) != 0) continue;
+    // The policies keep whole rows (columns) of c within one team.
+    if (g.policy == GemmPolicy::kFullRow && (g.swapped ? down : across) > 1) continue;
+    if (g.policy == GemmPolicy::kFullCol && (g.swapped ? across : down) > 1) continue;
+    const int64_t instructions = p.left.rows / atom.m * across;
+    const int64_t read = instructions * (atom.m + p.right.rows / across);
     if (best != 0 && best <= read) continue;
     best = read;
-    g.warp_rows = static_cast<int>(down * kTogether);
-    g.warp_cols = static_cast<int>(across);
+    g.warp_rows = static_cast<int>(g.swapped ? across : down * kTogether);
+    g.warp_cols = static_cast<int>(g.swapped ? down * kTogether : across);
   }
   return best != 0;
 }
@@ -185,22 +196,35 @@ class Selector : public StmtMapper {
       const MatrixAtom& atom = target_.matrix_atoms[i];
       if (!IsWholeFragment(m_, g.c) || !TakesTypes(m_, atom, g)) continue;
       if (atom.in_place()) {
-        std::string why = WhyNotInPlace(m_, atom, g);
-        if (why.empty() && !LayWarpgroups(m_, atom, warps_, g)) {
-          why = absl::StrCat(warps_, " warps cannot share it by fours");
-        }
-        if (!why.empty()) {
-          slower = absl::StrCat("; not ", atom.name, ": ", why);
-          continue;
-        }
-        g.atom = static_cast<int>(i);
+        TakeInPlace(i, g, slower);
       } else {
         TakeLeastPadded(i, g);
       }
     }
-    if (g.atom == kNoAtom) LayWarps(target_, kNoAtom, warps_, g);
+    if (g.atom != kNoAtom) return;
+    g.swapped = false;
+    LayWarps(target_, kNoAtom, warps_, g);
+  }
+  // The orientation that the program wants, or else the other one.
+  void TakeInPlace(size_t number, Gemm& g, std::string& slower) const {
+    if (WantsSwapped(g)) TakeInPlace(number, true, g, slower);
+    if (g.atom == kNoAtom) TakeInPlace(number, false, g, slower);
+  }
+  void TakeInPlace(size_t number, bool swapped, Gemm& g, std::string& slower) const {
+    const MatrixAtom& atom = target_.matrix_atoms[number];
+    g.swapped = swapped;
+    std::string why = WhyNotInPlace(m_, atom, g);
+    if (why.empty() && !LayWarpgroups(m_, atom, warps_, g)) {
+      why = absl::StrCat(warps_, " warps cannot share it by fours");
+    }
+    if (why.empty()) {
+      g.atom = static_cast<int>(number);
+    } else {
+      absl::StrAppend(&slower, "; not ", atom.name, swapped ? " swapped: " : ": ", why);
+    }
   }
   void TakeLeastPadded(size_t first, Gemm& g) const {
+    g.swapped = WantsSwapped(g);
     int64_t best = 0;
     for (size_t i = first; i < target_.matrix_atoms.size(); ++i) {
       const MatrixAtom& atom = target_.matrix_atoms[i];
@@ -208,7 +232,7 @@ class Selector : public StmtMapper {
       const int number = static_cast<int>(i);
       Gemm laid = g;
       LayWarps(target_, number, warps_, laid);
-      const WarpUnit unit = UnitOf(target_, number);
+      const WarpUnit unit = UnitOf(target_, number, g.swapped);
       const int64_t padded = CostOf(laid, unit, laid.warp_rows, laid.warp_cols).first *
                              laid.warp_rows * laid.warp_cols;
       if (best != 0 && best <= padded) continue;
@@ -226,7 +250,8 @@ class Selector : public StmtMapper {
     } else {
       absl::StrAppend(&note, "plain arithmetic (", WhyPlain(g), ")");
     }
-    return absl::StrCat(note, ", ", g.warp_rows, " x ", g.warp_cols, " warps");
+    return absl::StrCat(note, ", ", g.warp_rows, " x ", g.warp_cols, " warps",
+                        g.swapped ? ", swapped" : "");
   }
   std::string WhyPlain(const Gemm& g) const {
     if (!IsWholeFragment(m_, g.c)) return "the result is no whole fragment";

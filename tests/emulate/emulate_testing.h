@@ -4,12 +4,16 @@
 
 #include <gtest/gtest.h>
 
+#include <fstream>
 #include <memory>
+#include <sstream>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "backends/emulate/client/tensor_map.h"
 #include "backends/emulate/emulate.h"
 #include "tests/unit/cuda_programs.h"
@@ -82,6 +86,18 @@ inline void ExpectRightNumbers(const CudaCase& c, const Target& target,
       }
     }
   }
+}
+
+// A program of tests/programs/table.
+inline std::string TableText(std::string_view program) {
+  std::ifstream file(absl::StrCat(TL_SOURCE_DIR, "/tests/programs/table/", program, ".tl"));
+  std::stringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+inline std::string NameOf(std::string_view program, const Values& values) {
+  return absl::StrCat(program, " ", absl::StrJoin(values, " ", absl::PairFormatter("=")));
 }
 
 // An architecture, its fragments in registers or not.

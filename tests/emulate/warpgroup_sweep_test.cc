@@ -4,13 +4,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <fstream>
-#include <sstream>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "tests/emulate/emulate_testing.h"
 
 namespace tl {
@@ -19,18 +16,9 @@ namespace {
 using ::testing::Contains;
 using testing::CudaCase;
 using ::testing::HasSubstr;
+using testing::NameOf;
+using testing::TableText;
 using testing::Values;
-
-std::string TableText(std::string_view program) {
-  std::ifstream file(absl::StrCat(TL_SOURCE_DIR, "/tests/programs/table/", program, ".tl"));
-  std::stringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
-
-std::string NameOf(std::string_view program, const Values& values) {
-  return absl::StrCat(program, " ", absl::StrJoin(values, " ", absl::PairFormatter("=")));
-}
 
 // ---- Which
 

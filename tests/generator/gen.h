@@ -139,6 +139,7 @@ class Gen {
   bool OpCopyTile();
   bool OpGemm();
   bool OpGemmLoop();
+  std::string Orientation();  // an attribute of a gemm, or nothing
   bool OpReduce();
   bool OpReducer();
   bool OpArgMax();

@@ -353,9 +353,15 @@ bool Gen::OpGemm() {
   if (r_.Chance(30))
     absl::StrAppend(&attrs,
                     " precision=", a.dtype == DType::kF32 && r_.Chance(60) ? "tf32" : "exact");
+  attrs += Orientation();
   Line(absl::StrCat("gemm ", a.name, ", ", b.name, " -> ", old->name, attrs));
   Charge(work);
   return true;
+}
+
+std::string Gen::Orientation() {
+  return r_.Chance(30) ? absl::StrCat(" orientation=", r_.Pick({"auto", "straight", "swapped"}))
+                       : "";
 }
 
 // The usual shape: a loop over K that loads and multiplies.
@@ -396,7 +402,8 @@ bool Gen::OpGemmLoop() {
   }
   Line(absl::StrCat("gemm ", names[0], ", ", names[1], " -> ", c, ta ? " transpose_a" : "",
                     tb ? " transpose_b" : "",
-                    types.a == DType::kF32 && r_.Chance(40) ? " precision=tf32" : ""));
+                    types.a == DType::kF32 && r_.Chance(40) ? " precision=tf32" : "",
+                    Orientation()));
   Charge(work);
   Leave(scope);
   trips_ = outer;

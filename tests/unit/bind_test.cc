@@ -354,6 +354,30 @@ TEST(Bind, PrintedNamesDoNotMeet) {
   ExpectStable(*good);
 }
 
+// The orientation of a gemm may be a word, a parameter, or depend on a condition.
+TEST(Bind, Orientation) {
+  const auto orientation = [](const std::string& attr, const Values& values = {}) {
+    const StatusOr<Module> module = BindText(
+        InKernel("launch {\na, b = alloc_shared<f16>[16, 16]  c = alloc_fragment<f32>[16, 16]\n"
+                 "fill a, 1  fill b, 1\ngemm a, b -> c clear" +
+                     attr + "\n}",
+                 "; swap: bool = off, way: enum {straight, swapped} = straight"),
+        values);
+    EXPECT_TRUE(module.ok()) << Describe(module.status());
+    if (!module.ok()) return GemmOrientation::kAuto;
+    ExpectStable(*module);
+    return As<Gemm>(module->launches[0].body.back())->orientation;
+  };
+  const std::string chosen = " orientation=if swap then swapped else way";
+  EXPECT_EQ(orientation(""), GemmOrientation::kAuto);
+  EXPECT_EQ(orientation(" orientation=auto"), GemmOrientation::kAuto);
+  EXPECT_EQ(orientation(" orientation=swapped"), GemmOrientation::kSwapped);
+  EXPECT_EQ(orientation(" orientation=way"), GemmOrientation::kStraight);
+  EXPECT_EQ(orientation(" orientation=way", {{"way", "swapped"}}), GemmOrientation::kSwapped);
+  EXPECT_EQ(orientation(chosen), GemmOrientation::kStraight);
+  EXPECT_EQ(orientation(chosen, {{"swap", "on"}}), GemmOrientation::kSwapped);
+}
+
 // What differs in words only has one key; what differs in meaning has another.
 TEST(Bind, CanonicalTextForgetsWords) {
   const auto canonical = [](const std::string& text, const Values& values = {}) {

@@ -303,6 +303,31 @@ TEST(MatrixFragments, TiledOverWarpgroups) {
   });
 }
 
+// A product whose factors have changed places leaves its sums so.
+TEST(MatrixFragments, Transposed) {
+  const MatrixAtom wgmma{"", AtomForm::kWgmma, DType::kF16, DType::kF16, DType::kF32, 64, 8, 16};
+  for (const FragmentLayout& l :
+       {TiledC(wgmma, 64, 16, 4, 1), TiledC(wgmma, 256, 48, 8, 2), TiledA(wgmma, 128, 32, 8, 2),
+        TiledC(kMma16, 100, 20, 2, 4), TiledC(kMma16, 16, 8, 1, 1), AtomA(kMma8),
+        BlockedLayout({12, 40}, 2, 4, 32)}) {
+    SCOPED_TRACE(l.ToString());
+    const auto t = l.Transposed();
+    ASSERT_TRUE(t.has_value());
+    EXPECT_EQ(t->extents(), (std::vector<int64_t>{l.extents()[1], l.extents()[0]}));
+    EXPECT_EQ(t->slots(), l.slots());
+    ForEachPlace(l, [&](const Place& p) {
+      const std::vector<int64_t> at = l.Coordinates(l.At(p));
+      ASSERT_EQ(t->Coordinates(t->At(p)), (std::vector<int64_t>{at[1], at[0]}));
+    });
+    EXPECT_EQ(t->Transposed(), l);
+  }
+  // A digit that runs from the middle of a row into the next one has no transpose.
+  EXPECT_FALSE(
+      FragmentLayout({96, 176}, {99, 176}, {{}, {{4, 256}}, {{32, 8}}, {{8, 1}, {17, 1024}}})
+          .Transposed()
+          .has_value());
+}
+
 // Executes ldmatrix: matrix q has the rows that lanes 8q to 8q+7 name, and register q of lane t is
 // the 4 bytes t % 4 of row t / 4.
 void ExpectLdmatrix(const FragmentLayout& addresses, const FragmentLayout& fragment,

@@ -165,6 +165,8 @@ TEST(PrintTest, Statements) {
       {"gemm a, b -> c policy=full_row clear transpose_a",  //
        "gemm a, b -> c transpose_a clear policy=full_row\n"},
       {"gemm a, b\n -> c clear=x", "gemm a, b -> c clear=x\n"},
+      {"gemm a, b -> c orientation=if s then swapped else auto precision=tf32",
+       "gemm a, b -> c precision=tf32 orientation=if s then swapped else auto\n"},
       {"copy a -> b rows=\nn + 1 transpose", "copy a -> b rows=n+1 transpose\n"},
       {"copy a -> b\nrows = 3", "copy a -> b\nrows = 3\n"},
       {"copy a -> b  x = 3", "copy a -> b\nx = 3\n"},
@@ -558,7 +560,8 @@ TEST(ErrorTest, Expressions) {
 
 TEST(ErrorTest, Statements) {
   const std::string gemm_attrs =
-      "is no attribute of gemm; it has transpose_a, transpose_b, clear, policy, precision";
+      "is no attribute of gemm; it has transpose_a, transpose_b, clear, policy, precision, "
+      "orientation";
   const Row rows[] = {
       {"@cpy@ a -> b", "unknown operation 'cpy'; did you mean 'copy'?"},
       {"@paralel@ i in 4 { }", "unknown operation 'paralel'; did you mean 'parallel'?"},
