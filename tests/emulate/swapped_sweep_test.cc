@@ -174,12 +174,13 @@ TEST(Swapped, Epilogues) {
                     {"stay", "off"},
                     {"bm", bm},
                     {"bn", "64"},
-                    {"bk", "32"},
+                    {"bk", "64"},
+                    {"stages", "3"},
                     {"tc", tc},
                     {"bias", "on"},
                     {"residual", "on"},
                     {"act", "gelu"}},
-                   {{1, 64, 128}, {3, 72, 40}, {17, 136, 200}, {16, 64, 0}},
+                   {{1, 64, 256}, {3, 72, 40}, {17, 136, 400}, {16, 64, 0}},
                    {}});
     }
   }
@@ -237,10 +238,10 @@ TEST(Swapped, SkinnyGemmIsClean) {
   const std::unique_ptr<Backend> backend = MakeCudaBackend(testing::TestPaths());
   const Target target = *FindCudaTarget("sm_90a");
   const bool compiles = backend->CompilerIdentity({}).ok();
-  for (const auto& [bm, bk, stages] :
-       {std::tuple("16", "64", "5"), std::tuple("32", "64", "4"), std::tuple("16", "32", "8")}) {
-    const Values values = {{"swap", "on"}, {"deep", "4"}, {"stay", "off"},   {"bm", bm},
-                           {"bn", "64"},   {"bk", bk},    {"stages", stages}};
+  for (const auto& [bm, deep, stages] :
+       {std::tuple("16", "4", "5"), std::tuple("32", "4", "4"), std::tuple("16", "2", "8")}) {
+    const Values values = {{"swap", "on"}, {"deep", deep}, {"stay", "off"},   {"bm", bm},
+                           {"bn", "64"},   {"bk", "64"},   {"stages", stages}};
     SCOPED_TRACE(NameOf("gemm", values));
     const auto lowered = testing::LowerText(FamilyText("gemm"), values, target);
     ASSERT_TRUE(lowered.ok()) << lowered.status();

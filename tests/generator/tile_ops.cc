@@ -367,8 +367,11 @@ std::string Gen::Orientation() {
 // The usual shape: a loop over K that loads and multiplies.
 bool Gen::OpGemmLoop() {
   const GemmTypes types = kGemmTypes[r_.Range(0, std::size(kGemmTypes) - 1)];
-  const int64_t m = warpgroups() ? r_.Pick({64, 64, 64, 128}) : r_.Pick(edges_);
-  const int64_t n = r_.Pick(edges_), k = r_.Pick(edges_);
+  // Instructions of warpgroups have 64 rows, which are columns of c where it is swapped.
+  const bool swapped = warpgroups() && r_.Chance(25);
+  int64_t m = warpgroups() ? r_.Pick({64, 64, 64, 128}) : r_.Pick(edges_), n = r_.Pick(edges_);
+  if (swapped) std::swap(m, n);
+  const int64_t k = r_.Pick(edges_);
   const double work = static_cast<double>(m * n * k);
   if (work * trips_ * blocks_ * 4 > MostWork()) return false;
   const bool ta = r_.Chance(35), tb = r_.Chance(35), is_float = IsFloat(types.c);
@@ -403,7 +406,7 @@ bool Gen::OpGemmLoop() {
   Line(absl::StrCat("gemm ", names[0], ", ", names[1], " -> ", c, ta ? " transpose_a" : "",
                     tb ? " transpose_b" : "",
                     types.a == DType::kF32 && r_.Chance(40) ? " precision=tf32" : "",
-                    Orientation()));
+                    swapped ? " orientation=swapped" : Orientation()));
   Charge(work);
   Leave(scope);
   trips_ = outer;

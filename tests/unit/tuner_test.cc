@@ -3,11 +3,16 @@
 #include <array>
 #include <map>
 #include <set>
+#include <string>
+#include <string_view>
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "ir/bind.h"
+#include "ir/parser.h"
+#include "service/families.h"
 #include "tuner/search.h"
 #include "tuner/statistics.h"
 
@@ -141,6 +146,41 @@ TEST(Tuner, ReachesWhatIsPossibleOnlyTogether) {
   const StatusOr<Outcome> found = Search(combinations, lab, options);
   ASSERT_TRUE(found.ok()) << found.status();
   EXPECT_EQ(found->winner, combinations.size() - 1);
+}
+
+// 16 rows by 8192 x 8192 weights on sm_90a: what counts is how many multiprocessors load how much
+// at a time. Within forty candidates the search comes to swapped products with deep steps.
+TEST(Tuner, SkinnyProductsAreReached) {
+  const syntax::Program program = *syntax::Parse(FindFamily("gemm")->text);
+  const StatusOr<TuneSpace> space = TuneSpaceOf(
+      program,
+      {.values = {{"M", "16"}, {"N", "8192"}, {"K", "8192"}}, .target_class = "cuda sm_90a"});
+  ASSERT_TRUE(space.ok()) << space.status();
+  const auto value = [&](size_t candidate, std::string_view name) {
+    const auto at = std::find(space->names.begin(), space->names.end(), name);
+    const auto index = static_cast<size_t>(at - space->names.begin());
+    const std::string& text = space->combinations[candidate][index];
+    return text == "true" ? 1 : text == "false" ? 0 : std::stoi(text);
+  };
+  FakeLab lab;
+  for (size_t i = 0; i < space->combinations.size(); ++i) {
+    const int bn = value(i, "bn"), units = std::min(132, 8192 / bn);
+    const double kib_in_flight =
+        value(i, "stages") * bn * value(i, "bk") * value(i, "deep") * 2 / 1024.0;
+    const double rate = units * std::min(kib_in_flight, 256.0);
+    // What pads the instructions is multiplied, too.
+    lab.ns[i] = 1e6 / rate * (value(i, "swap") == 1 ? 1 : 1.2);
+  }
+  SearchOptions options = kPlenty;
+  options.max_candidates = 40;
+  const StatusOr<Outcome> found = Search(space->combinations, lab, options);
+  ASSERT_TRUE(found.ok()) << found.status();
+  EXPECT_EQ(value(0, "swap"), 0);
+  EXPECT_EQ(value(found->winner, "swap"), 1);
+  EXPECT_LT(value(found->winner, "bm"), 64);
+  EXPECT_EQ(value(found->winner, "bn"), 64);
+  EXPECT_EQ(value(found->winner, "bk") * value(found->winner, "deep"), 256);
+  EXPECT_GE(value(found->winner, "stages"), 4);
 }
 
 TEST(Tuner, FindsTheFastestAndStopsTheRest) {
