@@ -14,6 +14,7 @@ import torch
 TL, OUT = sys.argv[1], sys.argv[2]
 SECONDS, ROW_SECONDS, TURNS = 0.3, 0.15, 3
 SQUARE = dict(M=4096, N=4096, K=4096)
+SKINNY = dict(M=16, N=8192, K=8192)
 # Softmax of M rows of N columns, RMS norm with SiLU of M rows of C.
 SOFTMAX = [(16384, 4096), (65536, 1024), (4096, 32768)]
 NORMS = [(16384, 4096), (604800, 160), (604800, 256), (302400, 320), (302400, 512), (302400, 640), (302400, 1024)]
@@ -26,6 +27,9 @@ ROWS = [
     ("gemm", dict(M=8192, N=8192, K=8192), True, dict(t="f16")),
     ("gemm", dict(M=4097, N=4095, K=4103), True, {}),
     ("gemm", dict(M=4097, N=4095, K=4103), False, {}),
+    # Few rows, straight and swapped.
+    ("gemm", SKINNY, True, {}),
+    ("gemm", SKINNY, True, dict(swap="on", bm=16, bn=64, bk=64, deep=4, stages=5, stay="off")),
     # Without the instructions and copies of sm_90a: the form of sm_80.
     ("gemm", SQUARE, True, dict(target="sm_90", bm=128, bn=256, bk=64, stages=3, bytes=147456)),
     *[("softmax", dict(M=m, N=n), fixed, {}) for m, n in SOFTMAX for fixed in (True, False)],

@@ -287,6 +287,20 @@ TEST(Mutation, GemmWithProducers) {
   ExpectAllNoticed(ResidentGemm("warp", 3), testing::TargetFor("sm_90a", true));
 }
 
+// Few rows by 64 columns to an instruction: the columns' maxima pass between warps, p through
+// memory.
+TEST(Mutation, SwappedProducts) {
+  const CudaCase scores{"swapped_scores",
+                        TableText("swapped_scores"),
+                        {{"bm", "8"}, {"D", "64"}, {"stages", "2"}},
+                        // Odd and even rows, ragged and a single short step.
+                        {{9, 200}, {10, 64}, {3, 40}},
+                        {}};
+  ExpectAllNoticed(scores, testing::TargetFor("sm_90a", true),
+                   {{"tl_proxy_fence", "l9[v76] = s4",
+                     "of the next step's rows, which the fence where the loop begins orders too"}});
+}
+
 TEST(Mutation, GemmOfPersistentBlocks) {
   const char* const met =
       "the tile before has met at a barrier when all its products had been waited for";

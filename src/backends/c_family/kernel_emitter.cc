@@ -75,6 +75,16 @@ std::string_view Compound(StoreOp op, DType t) {
   }
 }
 
+// Compilers move what sets a sum to its use behind a barrier, and so behind the fence there.
+bool MaySlipBehind(const Block& block, size_t fence) {
+  const WgmmaSync* sync = As<WgmmaSync>(block[fence]);
+  if (!sync || sync->op != WgmmaSync::Op::kFence || fence + 1 == block.size()) return false;
+  const Wgmma* product = As<Wgmma>(block[fence + 1]);
+  if (!product || product->c != sync->c || !product->add) return false;
+  while (fence > 0 && As<Let>(block[fence - 1])) --fence;
+  return fence > 0 && As<Barrier>(block[fence - 1]);
+}
+
 }  // namespace
 
 KernelEmitter::KernelEmitter(const Module& module, const Launch& launch, int threads,
@@ -254,7 +264,15 @@ std::string KernelEmitter::Declare(VarId var, CType type, Range range) {
 }
 
 Status KernelEmitter::EmitBlock(const Block& block) {
-  for (const StmtRef& s : block) TL_RETURN_IF_ERROR(EmitStmt(*s));
+  for (size_t i = 0; i < block.size(); ++i) {
+    const WgmmaSync* sync = As<WgmmaSync>(block[i]);
+    if (sync && !sums_.contains(sync->c) && MaySlipBehind(block, i)) {
+      TL_ASSIGN_OR_RETURN(std::string c, Address(sync->c, MakeInt(0)));
+      const int64_t elements = module_.buffer(sync->c).num_elements();
+      Line(absl::StrCat("tl_settle<", elements, ">(", c, ");"));
+    }
+    TL_RETURN_IF_ERROR(EmitStmt(*block[i]));
+  }
   return absl::OkStatus();
 }
 
