@@ -216,6 +216,25 @@ TEST(Swapped, Fragments) {
   }
 }
 
+// What an iteration before has left, and what other groups do beside.
+TEST(Swapped, Lags) {
+  for (const char* what : {"values", "keys", "both", "sum"}) {
+    for (const char* copies : {"self", "warp"}) {
+      const Values values = {{"way", "swapped"}, {"what", what}, {"copies", copies},
+                             {"stages", "3"},    {"bm", "16"},   {"distance", "2"}};
+      ExpectRight({"lags", TableText("lags"), values, {{40, 64}, {3, 200}, {16, 448}}, {}});
+    }
+  }
+}
+
+TEST(Swapped, Groups) {
+  for (const char* direct : {"on", "off"}) {
+    const Values values = {{"way", "swapped"}, {"direct", direct}, {"bn", "64"}, {"stages", "3"}};
+    ExpectRight(
+        {"group_tiles", TableText("group_tiles"), values, {{200, 130, 300}, {1, 64, 64}}, {}});
+  }
+}
+
 // Straight products whose b comes through registers go on in the next iteration no more than
 // others.
 TEST(Swapped, StraightWithFragments) {
