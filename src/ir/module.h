@@ -260,9 +260,10 @@ struct Gemm {
   int atom = kNoAtom;
   bool swapped = false;
   int warp_rows = 0, warp_cols = 0;
-  // From level Planned on: instructions that run beside the threads; behind the statement those of
-  // this one are under way, those of its last execution are done.
+  // From level Planned on, of instructions that run beside the threads: the sum stays with them
+  // (see Wgmma), and behind the statement so many of its executions may be under way.
   bool trailing = false;
+  int under_way = 0;
 };
 // dst = op over dim of src (clear), else dst = op(dst, op over dim of src). dst has src's extents
 // without dim.

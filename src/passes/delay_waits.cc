@@ -45,7 +45,7 @@ class Delayer : public StmtMapper {
     const If* branch = As<If>(s);
     if (!branch || branch->then_body.empty()) return out.push_back(s);
     const WgmmaSync* wait = SyncOf(branch->then_body.back(), WgmmaSync::Op::kWait);
-    if (!wait || wait->pending > 0 || MadeIn(branch->then_body, wait->c) ||
+    if (!wait || wait->pending > 0 || wait->c == kNoId || MadeIn(branch->then_body, wait->c) ||
         Trails(branch->then_body, wait->c)) {
       return out.push_back(s);
     }
@@ -122,7 +122,7 @@ class Delayer : public StmtMapper {
     const auto end = block.begin() + static_cast<ptrdiff_t>(wait);
     VisitStmts(Block(block.begin(), end), [&](const StmtRef& s) {
       const Wgmma* w = As<Wgmma>(s);
-      if (w && w->c == c) out.insert({w->a.buffer, w->b.buffer});
+      if (w && (c == kNoId || w->c == c)) out.insert({w->a.buffer, w->b.buffer});
     });
     return out;
   }

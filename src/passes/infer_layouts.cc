@@ -327,6 +327,7 @@ class Converter : public StmtMapper {
       if (!(needed == *c)) {
         out.c.buffer = Converted(g.c.buffer, std::move(needed), !g.clear, true);
         out.trailing = false;
+        out.under_way = 0;
       }
     }
     Region &left = LeftOf(out), &right = RightOf(out);

@@ -137,6 +137,11 @@ Interval Intervals::Of(const Module& module, const ExprRef& e) const {
   if (const VarRef* ref = As<VarRef>(e)) return OfVar(module, ref->var);
   if (const Binary* b = As<Binary>(e)) return OfBinary(module, *b);
   if (const Load* load = As<Load>(e)) return OfElement(module.buffer(load->buffer).dtype);
+  if (const Cast* cast = As<Cast>(e)) {
+    // A value that fits stays as it is, others wrap.
+    const Interval x = Of(module, cast->arg), type = OfElement(cast->to);
+    return x.lo >= type.lo && x.hi <= type.hi ? x : type;
+  }
   if (const Select* s = As<Select>(e)) {
     const Interval x = Of(module, s->yes), y = Of(module, s->no);
     return {std::min(x.lo, y.lo), std::max(x.hi, y.hi)};

@@ -129,7 +129,7 @@ void GemmInPlace(Lowering& l, const Gemm& g) {
   }
   l.Emit(WgmmaSync{WgmmaSync::Op::kCommit, kNoId});
   l.EmitDeferred();
-  l.Emit(WgmmaSync{WgmmaSync::Op::kWait, settled, g.trailing ? 1 : 0});
+  l.Emit(WgmmaSync{WgmmaSync::Op::kWait, settled, g.under_way});
 }
 
 }  // namespace tl

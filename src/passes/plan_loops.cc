@@ -205,10 +205,10 @@ class LaunchPlanner {
 
   void Keep(const StmtRef& s, const For& loop, Team team, Ring ring, PlannedLoop planned) {
     for (BufferId tile : ring.tiles) facts_.SetDepth(tile, ring.depth);
-    // Fewer would leave one iteration ahead alone, which is worse than no trailing.
+    planned.trailing = TrailingSum(m_, target_, loop, ring.tiles);
+    // With fewer slots a product under way would leave one iteration ahead alone, which is worse.
     constexpr int kFewestForTrailing = 4;
     if (ring.transport != Transport::kRegisters && ring.depth >= kFewestForTrailing) {
-      planned.trailing = TrailingSum(m_, target_, loop, ring.tiles);
       ring.trailing = planned.trailing == kNoId ? 0 : 1;
     }
     constexpr int kFewestForKept = 3;

@@ -250,9 +250,10 @@ class LoopRewriter {
     const Gemm* g = As<Gemm>(s);
     return g && planned_.trailing == g->c.buffer;
   }
-  static StmtRef WithTrailing(const StmtRef& s) {
+  StmtRef WithTrailing(const StmtRef& s) const {
     Gemm g = *As<Gemm>(s);
     g.trailing = true;
+    g.under_way = ring_.trailing;
     return MakeStmt(std::move(g), s->span, s->id);
   }
 

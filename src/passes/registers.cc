@@ -31,7 +31,8 @@ void AddCoords(const std::vector<FragmentLayout::DimDigit>& digits, const ExprRe
 void Lowering::NameThread() {
   const int64_t warp_size = target_.warp_size;
   const ExprRef thread = Read(launch_.thread);
-  intervals_.Set(launch_.thread, {0, team_size() + launch_.producers - 1});
+  // Producers run code of their own.
+  intervals_.Set(launch_.thread, {0, team_size() - 1});
   lane_ = Named("lane", Mod(thread, warp_size));
   warp_ = Named("warp", Div(thread, warp_size));
   const bool groups = launch_.groups > 1;

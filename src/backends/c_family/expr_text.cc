@@ -316,7 +316,10 @@ StatusOr<Text> ExprEmitter::EmitCast(const Cast& c) const {
       return CallText(absl::StrCat("tl_to_", Suffix(c.to)), {x.text}, type, RangeOf(c.to));
     }
     const Range limits = RangeOf(c.to);
-    if (x.range.lo >= limits.lo && x.range.hi <= limits.hi) return x;
+    if (x.range.lo >= limits.lo && x.range.hi <= limits.hi) {
+      const bool narrows = x.type == CType::kI64 && x.range.Fits32();
+      return narrows ? Converted(x, "int", CType::kI32, x.range) : x;
+    }
     const Text stored = Converted(x, StorageName(c.to), CType::kI32, limits);
     return c.to == DType::kU32 ? Widened(Text{stored.text, kPrefix, CType::kI32, limits}) : stored;
   }
