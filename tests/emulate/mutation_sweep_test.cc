@@ -232,6 +232,15 @@ TEST(Mutation, GemmInSharedMemory) {
   ExpectAllNoticed(Gemm("f16", 2), testing::TargetFor("sm_80", false));
 }
 
+// Sums that stay with the instructions throughout a loop.
+const Redundant kFenceOfStep = {
+    "tl_wgmma_fence", "",
+    "one stands before the loop and one in it, which the assembler wants; the sum is not the "
+    "thread's in between"};
+const Redundant kWaitBehindLoop = {
+    "tl_wgmma_wait", "tl_sums_out",
+    "each iteration waits for its products; behind the loop the sums come to the thread"};
+
 // Warpgroups multiply; with four slots their products run on into the next iteration.
 CudaCase WarpgroupGemm(int stages) {
   CudaCase c = Gemm("f16", stages);
@@ -248,18 +257,14 @@ TEST(Mutation, GemmOfWarpgroups) {
 TEST(Mutation, RingOfWarpgroups) {
   CudaCase c = WarpgroupGemm(3);
   c.dims.push_back({64, 72, 64});  // all copies stand before the loop
-  ExpectAllNoticed(c, testing::TargetFor("sm_90a", true));
+  ExpectAllNoticed(c, testing::TargetFor("sm_90a", true), {kFenceOfStep, kWaitBehindLoop});
 }
 
 TEST(Mutation, GemmWhoseProductsTrail) {
   CudaCase c = WarpgroupGemm(4);
   c.dims.push_back({64, 72, 320});
   c.dims.push_back({64, 72, 64});
-  ExpectAllNoticed(
-      c, testing::TargetFor("sm_90a", true),
-      {{"tl_wgmma_fence", "",
-        "one stands before the loop and one in it, which the assembler wants; the sum is "
-        "not the thread's in between"}});
+  ExpectAllNoticed(c, testing::TargetFor("sm_90a", true), {kFenceOfStep});
 }
 
 std::string TableText(const std::string& name) {
@@ -284,7 +289,8 @@ CudaCase ResidentGemm(const std::string& copies, int stages) {
 }
 
 TEST(Mutation, GemmWithProducers) {
-  ExpectAllNoticed(ResidentGemm("warp", 3), testing::TargetFor("sm_90a", true));
+  ExpectAllNoticed(ResidentGemm("warp", 3), testing::TargetFor("sm_90a", true),
+                   {kFenceOfStep, kWaitBehindLoop});
 }
 
 // Few rows by 64 columns to an instruction: the columns' maxima pass between warps, p through
@@ -305,6 +311,8 @@ TEST(Mutation, GemmOfPersistentBlocks) {
   const char* const met =
       "the tile before has met at a barrier when all its products had been waited for";
   std::vector<Redundant> redundant{
+      kFenceOfStep,
+      kWaitBehindLoop,
       {"tl_proxy_fence", "v48 = thread; v48 < 1536",
        "boxes follow in C's memory; where C is not aligned, a test has none"}};
   // Of the first two steps of a tile, by boxes and not.
@@ -443,7 +451,7 @@ TEST(Mutation, BoxesWithoutTheirLastRows) {
                       {{"bn", "32"}, {"bk", "32"}, {"stages", "2"}},
                       {{70, 264}, {64, 32}},
                       {}};
-  ExpectAllNoticed(c, testing::TargetFor("sm_90a", true));
+  ExpectAllNoticed(c, testing::TargetFor("sm_90a", true), {kFenceOfStep, kWaitBehindLoop});
 }
 
 // What is multiplied in one iteration meets the ring's kept slot in the next one.

@@ -123,6 +123,28 @@ TEST(WarpgroupQuality, ProductsComeBeforeBoxes) {
   }
 }
 
+// Half of the compile time of a persistent gemm went into 64-bit arithmetic of its tiles' places,
+// guards of rows that always exist, and sums that went from the thread to the instructions and back
+// in every step.
+TEST(WarpgroupQuality, PersistentGemmIsShort) {
+  for (const Shipped& s : All()) {
+    const std::string name = NameOf(s);
+    if (!absl::StrContains(name, "stay=on")) continue;
+    SCOPED_TRACE(name);
+    const auto lowered = LoweredFor90a(s);
+    ASSERT_TRUE(lowered.ok()) << lowered.status();
+    const std::string text = testing::KernelText(lowered->generated);
+    const size_t loop = text.find("tl_mbarrier_wait", text.find("tl_more_registers"));
+    ASSERT_NE(loop, text.npos);
+    EXPECT_LT(text.find("tl_sums_in("), loop);
+    EXPECT_GT(text.find("tl_sums_out("), loop);
+    if (!absl::StrContains(name, "M=4096")) continue;
+    EXPECT_THAT(text, Not(HasSubstr("tl_floor_")));
+    EXPECT_THAT(text, Not(HasSubstr("tl_mul(")));
+    EXPECT_THAT(text, Not(HasSubstr("< 4096")));
+  }
+}
+
 TEST(WarpgroupQuality, NoBankConflicts) {
   for (const char* ta : {"off", "on"}) {
     EmulateStats stats;

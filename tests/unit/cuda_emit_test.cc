@@ -173,6 +173,7 @@ TEST_F(ExprTextTest, FunctionsAndCasts) {
       {MakeCast(DType::kI32, f_), "tl_to_i32(v3)"},
       {MakeCast(DType::kI8, x_), "(signed char)x0"},
       {MakeCast(DType::kI8, i_), "v0"},
+      {MakeCast(DType::kI32, Bin(BinaryOp::kMod, n_, I(8))), "(int)(n0 & 7)"},
       {MakeCast(DType::kU32, x_), "(long long)(unsigned int)x0"},
       {MakeCast(DType::kI64, p_), "(int)v2"},
       {Load(DType::kF16, i_), "tl_f32(a10[v0])"},

@@ -404,6 +404,9 @@ TEST(Intervals, OfIndexArithmetic) {
   expect(op(BinaryOp::kSub, v(n), 1), -1, Interval::kMax);
   expect(op(BinaryOp::kMin, v(n), 7), 0, 7);
   expect(v(s), -32768, 32767);
+  expect(MakeCast(DType::kI32, v(i)), 2, 9);  // what fits stays
+  expect(MakeCast(DType::kU8, op(BinaryOp::kSub, v(i), 5)), 0, 255);
+  expect(MakeCast(DType::kI16, v(n)), -32768, 32767);
   expect(op(BinaryOp::kShl, v(n), 3), Interval::kMin, Interval::kMax);
 }
 
