@@ -10,8 +10,6 @@
 namespace tl::generator {
 namespace {
 
-constexpr int64_t kMaxTileBytes = 40 * 1024;  // of a launch; expansions need scratch of their own
-
 // What values may grow to without overflow or loss of sense.
 double MostOf(DType t) {
   switch (t) {
