@@ -59,6 +59,9 @@ struct Entry {
   // It touches memory only when the kernel before it on its stream has ended, and sees to that
   // itself: it may be started before.
   bool early = false;
+  // Blocks whose numbers follow each other and that run at the same time, reading each other's
+  // shared memory: a launch has whole clusters of them.
+  int cluster = 1;
 };
 
 // Source text of a whole program.

@@ -53,6 +53,7 @@ struct Target {
   bool register_fragments = false;
   bool async_copies = false;     // global to shared memory without passing through registers
   bool bulk_copies = false;      // BulkLoad
+  int max_cluster = 1;           // blocks that can run together, and load boxes for each other
   bool early_starts = false;     // a kernel may start while the one before it ends, and wait there
   int registers = 0;             // of a multiprocessor; 0: unknown
   int most_registers = 0;        // of a thread

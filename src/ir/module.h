@@ -242,6 +242,9 @@ struct Copy {
   // phase ends when the elements are there for everyone.
   BufferId barriers = kNoId;
   ExprRef barrier;
+  // Besides: bit i is set where the blocks of a cluster copy the same along axis i of the launch.
+  // Then each of them loads its share of the rows for all of them.
+  unsigned together = 0;
 };
 struct Fill {
   Region dst;
@@ -330,6 +333,7 @@ enum class Team : uint8_t {
   kWarp,      // of this thread's warp: OnFirstThread only
   kProducer,  // those that run OnProducer
   kEveryone,  // of the block: Barrier only
+  kCluster,   // of all blocks of the cluster that have not ended: Barrier only
 };
 // The team's threads share the iterations 0..extent-1: thread t runs t, t+size, ... A team of one
 // thread (CPU) runs all of them; the innermost such loop there is a vector loop: its iterations are
@@ -381,6 +385,9 @@ struct BulkLoad {
   ExprRef dst_offset;
   BufferId barriers;
   ExprRef barrier;
+  // Where it is not null, bit i stands for block i of the cluster: the box arrives at the same
+  // place in all whose bits are set, and counts for the same mbarrier in each.
+  ExprRef blocks = nullptr;
 };
 // Closes the group of this thread's asynchronous copies since the last commit; empty groups count.
 struct AsyncCommit {};
@@ -494,7 +501,13 @@ struct Mbarrier {
   BufferId barriers;  // role kMbarriers
   ExprRef index;
   ExprRef value;
+  // kArrive: at the mbarrier of that block of the cluster, which must not have ended; null: of this
+  // block.
+  ExprRef block = nullptr;
 };
+// The mbarriers that this thread has made are there for the whole cluster, and for copies of boxes,
+// once a barrier of the cluster has been passed.
+struct MbarrierFence {};
 
 struct Stmt {
   using Node =
@@ -502,7 +515,7 @@ struct Stmt {
                    ArgMax, CumSum, Finish, Atomic, Parallel, OnGroup, Lag, InTurn, Send, Recv,
                    ThreadFor, Barrier, OnFirstThread, ChannelAcquire, ChannelRelease, SlotFor,
                    VectorMove, AsyncMove, AsyncCommit, AsyncWait, LoadMatrix, Mma, Wgmma, WgmmaSync,
-                   ProxyFence, LaneExchange, Mbarrier, BulkLoad, OnProducer>;
+                   ProxyFence, LaneExchange, Mbarrier, BulkLoad, OnProducer, MbarrierFence>;
   Node node;
   Span span;
   int id = 0;  // number of the statement in program order, from 1; 0: made by a pass
@@ -564,7 +577,9 @@ struct Launch {
   int panel = 0;          // `order=row(8)`: tiles per panel; 0: plain
   VarId longest = kNoId;  // order=longest(m)
   Producer producer = Producer::kAuto;
-  std::vector<int> cluster;  // per axis, empty: none
+  // Blocks along each axis that run together; empty: none. The first passes keep it where the
+  // target has clusters, and plan_pipelines where it is of use.
+  std::vector<int> cluster;
   // From level Planned on: threads behind those of the groups, which run OnProducer; and registers
   // of each of them and of each other thread, where they differ, else 0.
   int producers = 0;
@@ -576,11 +591,18 @@ struct Launch {
   // blocks, of number `resident`, goes through every grid-th one.
   VarId block = kNoId;
   VarId resident = kNoId, grid = kNoId;
+  VarId rank = kNoId;          // of the block in its cluster; axis 0 varies fastest
   VarId thread = kNoId;        // index in the block, all groups
   VarId group = kNoId;         // thread / threads-per-group
   VarId group_thread = kNoId;  // thread % threads-per-group
   Block body;
   Span span;
+
+  int cluster_size() const {  // blocks
+    int blocks = 1;
+    for (int n : cluster) blocks *= n;
+    return blocks;
+  }
 };
 
 // ---- Inputs ----------------------------------------------------------------------------------

@@ -437,6 +437,7 @@ class Unparser {
     out.push_back({.op = x.team == Team::kBlock      ? "barrier"
                          : x.team == Team::kGroup    ? "group_barrier"
                          : x.team == Team::kProducer ? "producer_barrier"
+                         : x.team == Team::kCluster  ? "cluster_barrier"
                                                      : "barrier_of_all"});
   }
   void Write(const OnFirstThread& x, Out& out) {
@@ -519,6 +520,7 @@ class Unparser {
     out.push_back(std::move(s));
   }
   void Write(const ProxyFence&, Out& out) { out.push_back({.op = "proxy_fence"}); }
+  void Write(const MbarrierFence&, Out& out) { out.push_back({.op = "mbarrier_fence"}); }
   void Write(const LaneExchange& x, Out& out) {
     syntax::Stmt s{.op = "exchange_lanes"};
     s.operands = {Text(x.value), IntText(x.mask)};
@@ -532,6 +534,7 @@ class Unparser {
     syntax::Stmt s{.op = std::string(kNames[static_cast<size_t>(x.op)])};
     s.operands.push_back(ElementText(x.barriers, x.index));
     if (x.value) s.operands.push_back(Text(x.value));
+    if (x.block) s.operands.push_back(Text(x.block));
     out.push_back(std::move(s));
   }
 
@@ -540,6 +543,7 @@ class Unparser {
     s.operands.push_back(IntText(x.box));
     for (const ExprRef& e : x.at) s.operands.push_back(Text(e));
     s.operands.push_back(ElementText(x.barriers, x.barrier));
+    if (x.blocks) s.operands.push_back(Text(x.blocks));
     s.targets.push_back(ElementText(x.dst, x.dst_offset));
     out.push_back(std::move(s));
   }

@@ -51,7 +51,8 @@ std::string_view NameOf(const Stmt& s) {
                                                 "lane exchange",
                                                 "mbarrier",
                                                 "bulk load",
-                                                "on producer"};
+                                                "on producer",
+                                                "mbarrier fence"};
   static_assert(std::size(kNames) == std::variant_size_v<Stmt::Node>);
   return kNames[s.node.index()];
 }
@@ -66,7 +67,8 @@ bool IsPlan(const Stmt& s) {
   return std::holds_alternative<Barrier>(s.node) || std::holds_alternative<AsyncCommit>(s.node) ||
          std::holds_alternative<AsyncWait>(s.node) || std::holds_alternative<WgmmaSync>(s.node) ||
          std::holds_alternative<Mbarrier>(s.node) || std::holds_alternative<ProxyFence>(s.node) ||
-         std::holds_alternative<OnProducer>(s.node);
+         std::holds_alternative<OnProducer>(s.node) ||
+         std::holds_alternative<MbarrierFence>(s.node);
 }
 
 bool IsBoolOp(BinaryOp op) { return op == BinaryOp::kAnd || op == BinaryOp::kOr; }
@@ -163,6 +165,7 @@ class Verifier {
     }
     if (level_ == Level::kThread) {
       if (launch.resident == kNoId) Define(launch.block);
+      if (launch.rank != kNoId) Define(launch.rank);
       for (VarId v : {launch.thread, launch.group, launch.group_thread}) Define(v);
       for (const TensorBox& box : launch.boxes) Define(box.usable);
     }
@@ -508,6 +511,7 @@ class Verifier {
     Require(x.c == kNoId || IsBuffer(x.c), "registers of a fence or a wait");
   }
   void Check(const ProxyFence&) {}
+  void Check(const MbarrierFence&) {}
   void Check(const LaneExchange& x) {
     CheckExpr(x.value);
     Define(x.var);
@@ -517,6 +521,8 @@ class Verifier {
     CheckElement(x.barriers, {x.index});
     if (!status_.ok()) return;
     Require(m_.buffer(x.barriers).role == BufferRole::kMbarriers, "holds no mbarriers");
+    Require(!x.block || x.op == Mbarrier::Op::kArrive, "only arrivals are at other blocks");
+    if (x.block) CheckInt(x.block, "block of an arrival");
     if (x.op == Mbarrier::Op::kArrive) return Require(!x.value, "an arrival has no value");
     CheckInt(x.value, "arrivals, bytes or parity of an mbarrier");
   }
@@ -528,6 +534,7 @@ class Verifier {
     for (const ExprRef& e : x.at) CheckInt(e, "place of a box");
     CheckElement(x.dst, {x.dst_offset});
     CheckElement(x.barriers, {x.barrier});
+    if (x.blocks) CheckInt(x.blocks, "blocks of a box");
     if (!status_.ok()) return;
     const bool known = x.box >= 0 && x.box < static_cast<int>(launch_->boxes.size());
     Require(known && x.at.size() == launch_->boxes[x.box].extents.size(), "box of a bulk load");

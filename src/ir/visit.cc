@@ -138,8 +138,12 @@ void VisitStmtExprs(const Stmt& s, absl::FunctionRef<void(const ExprRef&)> visit
           [&](const Mbarrier& x) {
             visit(x.index);
             if (x.value) visit(x.value);
+            if (x.block) visit(x.block);
           },
-          [&](const BulkLoad& x) { list(x.at), visit(x.dst_offset), visit(x.barrier); },
+          [&](const BulkLoad& x) {
+            list(x.at), visit(x.dst_offset), visit(x.barrier);
+            if (x.blocks) visit(x.blocks);
+          },
           [&](const auto&) {},
       },
       s.node);
@@ -370,6 +374,7 @@ StmtRef StmtMapper::MapStmt(const StmtRef& s) {
                           return make(x);
                         },
                         [&](ProxyFence x) { return make(x); },
+                        [&](MbarrierFence x) { return make(x); },
                         [&](LaneExchange x) {
                           x.value = MapExpr(x.value);
                           x.var = MapDefinition(x.var);
@@ -379,12 +384,14 @@ StmtRef StmtMapper::MapStmt(const StmtRef& s) {
                           x.barriers = MapBuffer(x.barriers);
                           x.index = MapExpr(x.index);
                           if (x.value) x.value = MapExpr(x.value);
+                          if (x.block) x.block = MapExpr(x.block);
                           return make(std::move(x));
                         },
                         [&](BulkLoad x) {
                           for (ExprRef& e : x.at) e = MapExpr(e);
                           x.dst = MapBuffer(x.dst), x.dst_offset = MapExpr(x.dst_offset);
                           x.barriers = MapBuffer(x.barriers), x.barrier = MapExpr(x.barrier);
+                          if (x.blocks) x.blocks = MapExpr(x.blocks);
                           return make(std::move(x));
                         },
                         [&](auto x) {

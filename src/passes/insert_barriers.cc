@@ -207,8 +207,9 @@ class Inserter {
   Block Run() {
     Accesses pending;
     Block body = Walk(launch_.body, pending);
-    // Behind the last statement nobody waits for anybody.
-    if (!body.empty() && As<Barrier>(body.back())) body.pop_back();
+    // Behind the last statement no thread of the block waits for another.
+    const Barrier* last = body.empty() ? nullptr : As<Barrier>(body.back());
+    if (last && last->team != Team::kCluster) body.pop_back();
     return body;
   }
 

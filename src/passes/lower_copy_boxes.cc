@@ -53,11 +53,51 @@ std::string Otherwise(Lowering& l, const Copy& copy, bool always) {
 struct Boxes {
   int box;
   int64_t rows, cols;  // of one
+  // Of the tile, those that this block loads: its share of what blocks load together.
+  int sharers;
+  int64_t share;   // rows
+  ExprRef first;   // row
+  ExprRef blocks;  // BulkLoad::blocks
 };
+
+// The part of the cluster, by rank, that differs from this block along `axes` only; bit 0 is this
+// block, or the first of them.
+int64_t MaskAlong(const Launch& launch, unsigned axes) {
+  int64_t mask = 1;
+  for (size_t i = 0, stride = 1; i < launch.cluster.size(); stride *= launch.cluster[i++]) {
+    const int64_t one = mask;
+    for (int n = 1; (axes >> i & 1) && n < launch.cluster[i]; ++n) mask |= one << (n * stride);
+  }
+  return mask;
+}
+
+// Who shares what with whom.
+void Share(Lowering& l, const Copy& copy, Boxes& b) {
+  const Launch& launch = l.launch();
+  b.first = MakeInt(0);
+  ExprRef others = MakeInt(0);  // rank of the first that shares with this block
+  int64_t stride = 1;
+  for (size_t i = 0; i < launch.cluster.size(); stride *= launch.cluster[i++]) {
+    if (launch.cluster[i] == 1) continue;
+    const ExprRef place = l.PlaceInCluster(static_cast<int>(i));
+    if (copy.together >> i & 1) {
+      b.first = Add(std::move(b.first), Mul(place, MakeInt(b.sharers)));
+      b.sharers *= launch.cluster[i];
+    } else {
+      others = Add(std::move(others), Mul(place, MakeInt(stride)));
+    }
+  }
+  b.share = copy.dst.extents[0] / b.sharers;
+  b.first = l.Named("row", Mul(std::move(b.first), MakeInt(b.share)));
+  b.blocks = l.Named("blocks", MakeBinary(BinaryOp::kShl, MakeInt(MaskAlong(launch, copy.together)),
+                                          std::move(others)));
+}
 
 Boxes BoxesOf(Lowering& l, const Copy& copy) {
   const Buffer &tensor = l.buffer(copy.src.buffer), &tile = l.buffer(copy.dst.buffer);
-  Boxes b{0, RowsOf(copy.dst.extents[0]), tile.PanelElements()};
+  Boxes b{0, 0, tile.PanelElements(), 1, copy.dst.extents[0], MakeInt(0), nullptr};
+  if (copy.together != 0) Share(l, copy, b);
+  b.rows = RowsOf(b.share);
   TensorBox box{ArgumentOf(l.module(), copy.src.buffer),
                 std::vector<int64_t>(static_cast<size_t>(tensor.rank()), 1),
                 static_cast<int>(b.cols * static_cast<int64_t>(SizeOf(tile.dtype)))};
@@ -74,11 +114,11 @@ int64_t BytesOf(const Lowering& l, const Copy& copy) {
 void LoadBoxes(Lowering& l, const Copy& copy, const Boxes& boxes) {
   const Region &src = copy.src, &dst = copy.dst;
   for (int64_t col = 0; col < dst.extents[1]; col += boxes.cols) {
-    for (int64_t row = 0; row < dst.extents[0]; row += boxes.rows) {
-      const Coords at{MakeInt(row), MakeInt(col)};
+    for (int64_t row = 0; row < boxes.share; row += boxes.rows) {
+      const Coords at{Add(boxes.first, MakeInt(row)), MakeInt(col)};
       const PanelOffset place = OffsetInPanels(l.buffer(dst.buffer), Lowering::Index(dst, at));
       l.Emit(BulkLoad{boxes.box, Lowering::Index(src, at), dst.buffer, Add(place.row, place.col),
-                      copy.barriers, copy.barrier});
+                      copy.barriers, copy.barrier, boxes.blocks});
     }
   }
 }
@@ -86,8 +126,11 @@ void LoadBoxes(Lowering& l, const Copy& copy, const Boxes& boxes) {
 // `serve`, and boxes bring what the copy does.
 ExprRef AndServe(Lowering& l, ExprRef serve, const Copy& copy, const Boxes& boxes) {
   const bool always = !copy.rows && IsAlwaysUsable(l, l.buffer(copy.src.buffer));
-  NoteCopy(l, copy.src, true,
-           absl::StrCat("boxes of ", boxes.rows, " x ", boxes.cols, Otherwise(l, copy, always)));
+  NoteCopy(
+      l, copy.src, true,
+      absl::StrCat("boxes of ", boxes.rows, " x ", boxes.cols,
+                   boxes.sharers > 1 ? absl::StrCat(", shared by ", boxes.sharers, " blocks") : "",
+                   Otherwise(l, copy, always)));
   if (always) return serve;
   serve = And(std::move(serve), MakeBinary(BinaryOp::kEq, l.IsUsable(boxes.box), MakeInt(1)));
   if (!copy.rows) return serve;

@@ -19,6 +19,10 @@ class LaunchLowering {
 
   Status Run() {
     if (!persistent()) launch_.block = AddIndex("block");
+    if (!launch_.cluster.empty()) {
+      launch_.rank = AddIndex("rank");
+      l_.intervals().Set(launch_.rank, {0, launch_.cluster_size() - 1});
+    }
     launch_.thread = AddIndex("thread");
     launch_.group = AddIndex("group");
     launch_.group_thread = AddIndex("group_thread");
@@ -43,6 +47,30 @@ class LaunchLowering {
     return module_.AddVar(std::move(name), ScalarType::kInt, VarRole::kThread, launch_.span);
   }
 
+  // Along an axis: `extent` of what the grid consists of, which are blocks, or clusters of them.
+  struct Tiles {
+    VarId var;
+    ExprRef extent;
+    ExprRef within;  // place of the block in its cluster; null: there is one along this axis
+    int blocks = 1;
+  };
+  Tiles TilesOf(size_t i) {
+    const GridAxis& axis = launch_.axes[i];
+    const int blocks = launch_.cluster.empty() ? 1 : launch_.cluster[i];
+    if (blocks == 1) return {axis.var, axis.extent, nullptr};
+    return {axis.var, Div(axis.extent, blocks), l_.PlaceInCluster(static_cast<int>(i)), blocks};
+  }
+  // Number of the block, or of its cluster.
+  ExprRef FlatIndex() {
+    const ExprRef block = l_.Read(launch_.block);
+    return launch_.cluster.empty() ? block
+                                   : l_.Named("cluster", Div(block, launch_.cluster_size()));
+  }
+  void EmitAxis(const Tiles& tiles, ExprRef index) {
+    if (tiles.within) index = Add(Mul(std::move(index), MakeInt(tiles.blocks)), tiles.within);
+    l_.Emit(Let{tiles.var, std::move(index)});
+  }
+
   // `order=row(8)`: panels of 8 rows of tiles, within a panel down the columns, so that blocks that
   // run at the same time share rows and columns of tiles.
   bool DecodePanels() {
@@ -50,11 +78,10 @@ class LaunchLowering {
       return false;
     }
     const bool rows = launch_.order == Order::kRow;
-    const GridAxis& along = launch_.axes[rows ? 0 : 1];
-    const GridAxis& across = launch_.axes[rows ? 1 : 0];
+    const Tiles along = TilesOf(rows ? 0 : 1), across = TilesOf(rows ? 1 : 0);
     const auto op = [](BinaryOp o, ExprRef x, ExprRef y) { return MakeBinary(o, x, y); };
     const ExprRef panel = MakeInt(launch_.panel);
-    const ExprRef block = l_.Read(launch_.block), tiles = Mul(panel, along.extent);
+    const ExprRef block = FlatIndex(), tiles = Mul(panel, along.extent);
     const ExprRef first = l_.Named("panel", Mul(op(BinaryOp::kDiv, block, tiles), panel));
     const ExprRef rest = l_.Named("rest", op(BinaryOp::kMod, block, tiles));
     // The last panel may be narrower, but blocks only exist where there is a tile.
@@ -62,11 +89,11 @@ class LaunchLowering {
     const bool even = tiles_across && *tiles_across % launch_.panel == 0;
     const ExprRef left = Max(Sub(across.extent, first), MakeInt(1));
     const ExprRef height = even ? panel : l_.Named("height", Min(panel, left));
-    for (const GridAxis* axis : {&along, &across}) {
-      l_.intervals().SetLoop(module_, axis->var, MakeInt(0), axis->extent);
+    for (const GridAxis& axis : launch_.axes) {
+      l_.intervals().SetLoop(module_, axis.var, MakeInt(0), axis.extent);
     }
-    l_.Emit(Let{across.var, Add(first, op(BinaryOp::kMod, rest, height))});
-    l_.Emit(Let{along.var, op(BinaryOp::kDiv, rest, height)});
+    EmitAxis(across, Add(first, op(BinaryOp::kMod, rest, height)));
+    EmitAxis(along, op(BinaryOp::kDiv, rest, height));
     return true;
   }
 
@@ -74,18 +101,19 @@ class LaunchLowering {
   // order of their numbers: `order=longest(m)` gives the large m the small ones.
   void DecodeAxes() {
     if (DecodePanels()) return;
-    ExprRef rest = l_.Read(launch_.block);
+    ExprRef rest = FlatIndex();
     for (size_t i = 0; i < launch_.axes.size(); ++i) {
       const GridAxis& axis = launch_.axes[i];
+      const Tiles tiles = TilesOf(i);
       const bool last = i + 1 == launch_.axes.size();
-      ExprRef index = last ? rest : MakeBinary(BinaryOp::kMod, rest, axis.extent);
-      if (!last) rest = MakeBinary(BinaryOp::kDiv, rest, axis.extent);
+      ExprRef index = last ? rest : MakeBinary(BinaryOp::kMod, rest, tiles.extent);
+      if (!last) rest = MakeBinary(BinaryOp::kDiv, rest, tiles.extent);
       l_.intervals().SetLoop(module_, axis.var, MakeInt(0), axis.extent);
       l_.SetLimit(axis.var, axis.extent);
       if (launch_.order == Order::kLongest && axis.var == launch_.longest) {
-        index = Sub(Sub(axis.extent, MakeInt(1)), l_.Named("rank", std::move(index)));
+        index = Sub(Sub(tiles.extent, MakeInt(1)), l_.Named("rank", std::move(index)));
       }
-      l_.Emit(Let{axis.var, std::move(index)});
+      EmitAxis(tiles, std::move(index));
     }
   }
 
@@ -222,7 +250,7 @@ class LaunchLowering {
       return l_.Emit(OnFirstThread{Team::kWarp, {s}});
     }
     if (As<Barrier>(s) || As<AsyncCommit>(s) || As<AsyncWait>(s) || As<Mbarrier>(s) ||
-        As<ProxyFence>(s)) {
+        As<ProxyFence>(s) || As<MbarrierFence>(s)) {
       return l_.Emit(s);
     }
     if (const WgmmaSync* x = As<WgmmaSync>(s)) {

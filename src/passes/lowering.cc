@@ -114,6 +114,16 @@ int Lowering::Box(TensorBox box) {
   return static_cast<int>(boxes_.size()) - 1;
 }
 
+ExprRef Lowering::PlaceInCluster(int axis) const {
+  int64_t before = 1, behind = 1;
+  for (int i = 0; i < static_cast<int>(launch_.cluster.size()); ++i) {
+    if (i < axis) before *= launch_.cluster[i];
+    if (i > axis) behind *= launch_.cluster[i];
+  }
+  const ExprRef rest = Div(Read(launch_.rank), before);
+  return behind == 1 ? rest : Mod(rest, launch_.cluster[axis]);
+}
+
 int64_t Lowering::team_size() const {
   if (in_producer_) return launch_.producers;
   const int64_t per_group = launch_.threads > 0 ? launch_.threads : target_.default_threads;

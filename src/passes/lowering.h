@@ -59,6 +59,9 @@ class Lowering {
   // Several threads run one block: statements must be shared out and ordered.
   bool cooperative() const { return cooperative_; }
   const Target& target() const { return target_; }
+  const Launch& launch() const { return launch_; }
+  // Of this block along an axis whose clusters have several.
+  ExprRef PlaceInCluster(int axis) const;
   // Threads that a team will have, roughly; for choosing how finely to cut work.
   int64_t team_size() const;
   Intervals& intervals() { return intervals_; }

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "ir/verify.h"
+#include "passes/clusters.h"
 #include "passes/delay_waits.h"
 #include "passes/expand_lag.h"
 #include "passes/expand_persistent.h"
@@ -39,8 +40,11 @@ Status Pipelines(Module& module, const Target& target, const PassOptions& option
 }
 
 constexpr Pass kPasses[] = {
+    {"check_clusters", Plain<CheckClusters>,
+     "first: what follows need not ask the target, nor count blocks"},
     {"expand_split", Plain<ExpandSplit>,
-     "first: the loops it makes around a launch's body are loops like any other afterwards"},
+     "before all others: the loops it makes around a launch's body are loops like any other "
+     "afterwards"},
     {"expand_persistent", Plain<ExpandPersistent>,
      "after expand_split, whose runs are tiles too; before plans, which see one more loop"},
     {"expand_lag", Plain<ExpandLag>,

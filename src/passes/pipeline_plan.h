@@ -56,6 +56,10 @@ struct Ring {
   int trailing = 0;
   // The loop stands in another one: its slots may hold data of an earlier run.
   bool again = false;
+  // Blocks that fill their slots together, each a share of every one's: a slot is free when the
+  // threads of all of them have given it back, and filled when all shares are there. With boxes and
+  // a producer only.
+  int blocks = 1;
 };
 
 enum class StepKind : uint8_t {

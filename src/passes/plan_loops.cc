@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "ir/visit.h"
+#include "passes/clusters.h"
 #include "passes/notes.h"
 #include "passes/producer.h"
 #include "passes/select_atoms.h"
@@ -277,7 +278,9 @@ std::string WhyNoProducer(const Module& m, const Target& target, const Launch& l
   // Measured on an H200: a persistent gemm of 8192^3 takes 1534 us with a producer, which loads for
   // the next tile while this one's results leave, and 1554 us without; steps of mla_decode, whose
   // threads meet in between anyway, 221 us with and 211 us without.
-  if (launch.producer == Producer::kAuto && !launch.persistent) return "the program does not ask";
+  // Loads for a whole cluster take one.
+  const bool asks = launch.persistent || !launch.cluster.empty();
+  if (launch.producer == Producer::kAuto && !asks) return "the program does not ask";
   ProducerLoops loops;
   VisitStmts(launch.body, [&](const StmtRef& s) {
     const auto it = As<For>(s) ? planned.find(As<For>(s)->var) : planned.end();
@@ -321,6 +324,83 @@ Status PlanProducers(Module& m, const Target& target, Launch& launch, const Laun
                            : ""));
   return absl::OkStatus();
 }
+// ---- Clusters
+
+// Rows are permuted by 8: shares are whole eights of them.
+bool CanShare(const Copy& copy, int blocks) { return copy.dst.extents[0] % (8 * blocks) == 0; }
+
+// What a loop's blocks load for each other. `reason`: why nothing.
+absl::flat_hash_map<BufferId, unsigned> SharedCopies(const Module& m, const ClusterFacts& facts,
+                                                     const For& loop, const Ring& ring,
+                                                     std::string& reason) {
+  absl::flat_hash_map<BufferId, unsigned> together;
+  if (const unsigned axes = facts.TripsVaryAlong(loop)) {
+    reason = absl::StrCat("its iterations may differ along ", facts.NamesOf(axes));
+    return together;
+  }
+  for (const StmtRef& s : loop.body) {
+    const Copy* copy = As<Copy>(s);
+    if (!copy || !absl::c_linear_search(ring.tiles, copy->dst.buffer)) continue;
+    // Whether boxes serve or elements are copied is one decision for all blocks.
+    if (copy->rows && facts.VariesAlong(copy->rows) != 0) {
+      reason = "the rows that it copies may differ";
+      return {};
+    }
+    const unsigned axes = facts.axes() & ~facts.VariesAlong(*copy);
+    const int blocks = facts.BlocksAlong(axes);
+    if (blocks == 1) continue;
+    if (CanShare(*copy, blocks)) {
+      together[copy->dst.buffer] = axes;
+    } else {
+      reason = absl::StrCat("shares of ", m.buffer(copy->dst.buffer).name,
+                            " would not be multiples of 8 rows");
+    }
+  }
+  if (together.empty() && reason.empty()) {
+    reason = absl::StrCat("all that it copies differs along ", facts.NamesOf(facts.axes()));
+  }
+  return together;
+}
+
+// Loops of several blocks where producers fill them, planned anew; none: the cluster is no use.
+Status PlanClusters(Module& m, Launch& launch, const LaunchFacts& launch_facts,
+                    PlannedLoops& planned) {
+  if (launch.producers == 0) {
+    DropCluster(m, launch, "all threads copy, or no loop is filled by boxes");
+    return absl::OkStatus();
+  }
+  const ClusterFacts facts(m, launch, launch_facts);
+  bool any = false;
+  std::vector<std::string> notes;
+  Status status;
+  VisitStmts(launch.body, [&](const StmtRef& s) {
+    const auto it = As<For>(s) ? planned.find(As<For>(s)->var) : planned.end();
+    if (it == planned.end() || it->second.plan.rings[0].transport != Transport::kBoxes) return;
+    PlannedLoop& loop = it->second;
+    Ring ring = loop.plan.rings[0];
+    std::string reason;
+    loop.together = SharedCopies(m, facts, *As<For>(s), ring, reason);
+    for (BufferId tile : ring.tiles) {
+      const auto shared = loop.together.find(tile);
+      if (shared == loop.together.end()) continue;
+      notes.push_back(absl::StrCat(Describe(s), ": each of ", facts.BlocksAlong(shared->second),
+                                   " blocks loads its share of ", m.buffer(tile).name,
+                                   " for all of them"));
+    }
+    if (!reason.empty()) {
+      notes.push_back(absl::StrCat(Describe(s), " loads nothing for other blocks",
+                                   loop.together.empty() ? "" : " besides", ": ", reason));
+    }
+    if (loop.together.empty()) return;
+    any = true;
+    ring.blocks = launch.cluster_size();
+    loop.plan = MakeLoopPlan(std::move(ring), true);
+    if (Status valid = VerifyPlan(loop.plan); !valid.ok() && status.ok()) status = valid;
+  });
+  m.notes.insert(m.notes.end(), notes.begin(), notes.end());
+  if (!any) DropCluster(m, launch, "no loop loads for a whole cluster");
+  return status;
+}
 }  // namespace
 
 int WarpsOf(const Launch& launch, const Target& target) {
@@ -333,6 +413,9 @@ StatusOr<PlannedLoops> PlanLoops(Module& module, const Target& target, int64_t l
                       LaunchPlanner(module, target, limit, max_slots, launch).Run());
   const LaunchFacts facts(module, launch);
   TL_RETURN_IF_ERROR(PlanProducers(module, target, launch, facts, planned));
+  if (!launch.cluster.empty()) {
+    TL_RETURN_IF_ERROR(PlanClusters(module, launch, facts, planned));
+  }
   return planned;
 }
 

@@ -27,6 +27,8 @@ struct PlannedLoop {
   LoopPlan plan;
   BufferId trailing = kNoId;  // the sum of the product that runs on into the next iteration
   std::vector<KeptTile> kept;
+  // Copy::together of what fills these tiles.
+  absl::flat_hash_map<BufferId, unsigned> together;
 };
 using PlannedLoops = absl::flat_hash_map<VarId, PlannedLoop>;
 

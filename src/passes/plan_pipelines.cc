@@ -11,6 +11,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "ir/visit.h"
+#include "passes/clusters.h"
 #include "passes/early_copies.h"
 #include "passes/pipeline_plan.h"
 #include "passes/plan_loops.h"
@@ -311,6 +312,8 @@ class LoopRewriter {
     Copy copy = *As<Copy>(s);
     copy.barriers = filled_;
     copy.barrier = slot;
+    const auto together = planned_.together.find(copy.dst.buffer);
+    if (together != planned_.together.end()) copy.together = together->second;
     return MakeStmt(std::move(copy), s->span, s->id);
   }
   void Fetch(const ExprRef& index, Block& out) {
@@ -330,7 +333,7 @@ class LoopRewriter {
   // Two for each slot, for the whole launch, as are the counters where the loop runs again.
   void MakeMbarriers() {
     filled_ = NewMbarriers("_filled", 1);
-    free_ = NewMbarriers("_free", warps_);
+    free_ = NewMbarriers("_free", warps_ * ring_.blocks);
   }
   BufferId NewMbarriers(std::string_view name, int arrivals) {
     Buffer b;
@@ -364,7 +367,12 @@ class LoopRewriter {
       slot = MakeSelect(Op(BinaryOp::kLt, back, MakeInt(0)),
                         Op(BinaryOp::kAdd, back, MakeInt(ring_.depth)), back);
     }
-    out.push_back(MakeStmt(Mbarrier{Mbarrier::Op::kArrive, free_, slot, nullptr}, stmt_->span));
+    if (ring_.blocks == 1) return Arrive(slot, nullptr, out);
+    for (int block = 0; block < ring_.blocks; ++block) Arrive(slot, MakeInt(block), out);
+  }
+  void Arrive(const ExprRef& slot, ExprRef block, Block& out) const {
+    out.push_back(MakeStmt(Mbarrier{Mbarrier::Op::kArrive, free_, slot, nullptr, std::move(block)},
+                           stmt_->span));
   }
 
   // Fragments that hold an iteration's data on their way to a slot.
@@ -553,8 +561,12 @@ class Applier : public StmtMapper {
     const Block mapped = MapBlock(launch_.body);
     Block out = std::move(at_start_);
     const bool producer = !producer_loops_.empty();
-    // Behind this everyone knows the mbarriers, copies too.
-    if (!out.empty()) {
+    const bool cluster = !launch_.cluster.empty();
+    // Behind this everyone knows the mbarriers, copies too; of other blocks, that they are there.
+    if (cluster) {
+      out.push_back(MakeStmt(MbarrierFence{}));
+      out.push_back(MakeStmt(Barrier{Team::kCluster}));
+    } else if (!out.empty()) {
       out.push_back(MakeStmt(ProxyFence{}));
       out.push_back(MakeStmt(Barrier{producer ? Team::kEveryone : Team::kBlock}));
     }
@@ -564,6 +576,8 @@ class Applier : public StmtMapper {
           MakeStmt(OnProducer{SliceForProducer(m_, launch_, facts_, producer_loops_, reason)}));
     }
     absl::c_copy(mapped, std::back_inserter(out));
+    // A block that has ended can be told nothing: until all have given back their slots.
+    if (cluster) out.push_back(MakeStmt(Barrier{Team::kCluster}));
     return out;
   }
 
@@ -638,7 +652,10 @@ Status PlanPipelines(Module& module, const Target& target, int64_t shared_budget
   int64_t limit = target.max_shared_bytes;
   if (shared_budget > 0 && (limit == 0 || shared_budget < limit)) limit = shared_budget;
   for (Launch& launch : module.launches) {
-    if (!HasPipelined(launch)) continue;
+    if (!HasPipelined(launch)) {
+      if (!launch.cluster.empty()) DropCluster(module, launch, "no loop is pipelined");
+      continue;
+    }
     PlannedLoops planned;
     // Elsewhere copies are stores of single elements, which gain nothing by coming early.
     if (UsesRegisters(target, launch)) {

@@ -192,8 +192,9 @@ class Simulation {
 
 // ---- Mbarriers
 //
-// Two threads of every agent, of which the first fills. Each knows of what the others have done up
-// to some time of theirs, by waiting at mbarriers; so it is enough to let them run in a few orders.
+// Two threads of every agent, of which the first fills; of each block, where several fill their
+// slots together. Each knows of what the others have done up to some time of theirs, by waiting at
+// mbarriers; so it is enough to let them run in a few orders.
 enum class Turns : uint8_t {
   kFirst,
   kLast,
@@ -203,26 +204,17 @@ enum class Turns : uint8_t {
 class Handover {
  public:
   Handover(const LoopPlan& plan, int trips, int passes) : plan_(plan), trips_(trips) {
-    const auto uses = [](const Step& s) { return s.kind == StepKind::kUse; };
-    for (const Agent& agent : plan.agents) {
-      const bool user = absl::c_any_of(agent.body, uses);
-      users_ += user ? kThreadsOfAgent : 0;
-      for (int i = 0; i < kThreadsOfAgent; ++i) {
-        Thread& t = threads_.emplace_back();
-        t.agent = &agent;
-        t.fills = i == 0;
-        for (const Ring& r : plan.rings) {
-          t.at.push_back({.filled = Times(r.depth), .released = Times(r.depth)});
-        }
-        for (int pass = 0; pass < passes; ++pass) AddPass(agent, pass * trips, t.todo);
-        t.uses_left = user ? passes * trips : 0;
-      }
+    for (const Ring& r : plan.rings) blocks_ = std::max(blocks_, r.blocks);
+    for (int block = 0; block < blocks_; ++block) {
+      for (const Agent& agent : plan.agents) AddThreads(agent, block, passes);
     }
     for (Thread& t : threads_) t.known.resize(threads_.size(), 0);
-    for (const Ring& r : plan.rings) {
-      RingState& state = rings_.emplace_back();
-      state.slots.resize(r.depth);
-      for (Slot& slot : state.slots) slot.readers.resize(threads_.size(), kNotAtAll);
+    for (int block = 0; block < blocks_; ++block) {
+      for (const Ring& r : plan.rings) {
+        RingState& state = rings_.emplace_back();
+        state.slots.resize(r.depth);
+        for (Slot& slot : state.slots) slot.readers.resize(threads_.size(), kNotAtAll);
+      }
     }
   }
 
@@ -235,7 +227,8 @@ class Handover {
     }
     for (const RingState& r : rings_) {
       for (const Slot& slot : r.slots) {
-        if (slot.iteration >= 0 && !slot.awaited) Fail("copies are under way after the loop");
+        if (slot.shares > 0 || (slot.iteration >= 0 && !slot.awaited))
+          Fail("copies are under way after the loop");
       }
     }
     return ok() ? absl::OkStatus() : Report(fault_);
@@ -254,6 +247,7 @@ class Handover {
   struct Slot {
     int iteration = -1;
     bool awaited = false;
+    int shares = 0;  // that are there, of the next fill
     Mbarrier filled, free;
     Times readers;  // when each thread has read it, in its own time; kStill: it still may
   };
@@ -282,6 +276,7 @@ class Handover {
   };
   struct Thread {
     const Agent* agent = nullptr;
+    int block = 0;
     bool fills = false;
     std::vector<Instance> todo;
     size_t next = 0;
@@ -298,6 +293,22 @@ class Handover {
     return absl::InternalError(absl::StrCat("with ", trips_, " iterations, ", fault));
   }
 
+  void AddThreads(const Agent& agent, int block, int passes) {
+    const auto uses = [](const Step& s) { return s.kind == StepKind::kUse; };
+    const bool user = absl::c_any_of(agent.body, uses);
+    users_ += user && block == 0 ? kThreadsOfAgent : 0;
+    for (int i = 0; i < kThreadsOfAgent; ++i) {
+      Thread& t = threads_.emplace_back();
+      t.agent = &agent;
+      t.block = block;
+      t.fills = i == 0;
+      for (const Ring& r : plan_.rings) {
+        t.at.push_back({.filled = Times(r.depth), .released = Times(r.depth)});
+      }
+      for (int pass = 0; pass < passes; ++pass) AddPass(agent, pass * trips_, t.todo);
+      t.uses_left = user ? passes * trips_ : 0;
+    }
+  }
   void AddPass(const Agent& agent, int first, std::vector<Instance>& out) const {
     const auto add = [&](const Step& s, int iteration) {
       out.push_back({s, first + iteration, iteration >= 0 && iteration < trips_});
@@ -307,6 +318,17 @@ class Handover {
       for (const Step& s : agent.body) add(s, now + s.iteration);
     }
     for (const Step& s : agent.epilogue) add(s, trips_ + s.iteration);
+  }
+
+  RingState& RingOf(int block, size_t ring) { return rings_[block * plan_.rings.size() + ring]; }
+  // The slots of this number that the thread's block fills, or gives back: of all blocks, or its
+  // own.
+  template <typename F>
+  void ForEachSlot(const Thread& t, size_t ring, int slot, F visit) {
+    const bool all = plan_.rings[ring].blocks > 1;
+    for (int block = all ? 0 : t.block; block <= (all ? blocks_ - 1 : t.block); ++block) {
+      visit(RingOf(block, ring).slots[slot]);
+    }
   }
 
   // False: nobody can go on.
@@ -327,7 +349,7 @@ class Handover {
   // False: the thread has to wait.
   bool Do(Thread& t, const Instance& i) {
     Places& at = t.at[i.step.ring];
-    RingState& r = rings_[i.step.ring];
+    RingState& r = RingOf(t.block, i.step.ring);
     const int depth = static_cast<int>(r.slots.size());
     switch (i.step.kind) {
       case StepKind::kAcquire:
@@ -335,7 +357,7 @@ class Handover {
           Fail("a slot is waited for and filled already");
         return !i.exists || Wait(t, r.slots[at.fill.slot].free, at.fill.parity() ^ 1);
       case StepKind::kIssue:
-        if (i.exists && t.fills) Fill(t, r.slots[at.fill.slot], i.iteration);
+        if (i.exists && t.fills) Fill(t, i.step.ring, at.fill.slot, i.iteration);
         if (i.exists) ++at.filled[at.fill.slot];
         return true;
       case StepKind::kNextFill:
@@ -351,13 +373,15 @@ class Handover {
         return true;
       case StepKind::kUse:
         --t.uses_left;
-        for (size_t ring = 0; ring < rings_.size(); ++ring) Use(t, ring, i.iteration);
+        for (size_t ring = 0; ring < plan_.rings.size(); ++ring) Use(t, ring, i.iteration);
         return true;
       case StepKind::kRelease:
         if (i.exists) {
           const int slot = Wrapped(at.use.slot + i.step.iteration, depth);
           ++at.released[slot];
-          Arrive(t, r.slots[slot].free);
+          const int users = users_ * plan_.rings[i.step.ring].blocks;
+          ForEachSlot(t, i.step.ring, slot, [&](Slot& s) { Arrive(t, s.free, users); });
+          ++t.known[IndexOf(t)];
         }
         return true;
       case StepKind::kNextUse:
@@ -377,10 +401,10 @@ class Handover {
     return true;
   }
 
-  void Arrive(Thread& t, Mbarrier& m) {
+  void Arrive(Thread& t, Mbarrier& m, int users) {
     if (absl::c_linear_search(m.arrived, &t)) return Fail("a slot is given back twice");
     Gather(t, m);
-    if (static_cast<int>(m.arrived.size()) == users_) EndPhase(m);
+    if (static_cast<int>(m.arrived.size()) == users) EndPhase(m);
   }
   void Gather(Thread& t, Mbarrier& m) {
     m.arrived.push_back(&t);
@@ -388,7 +412,6 @@ class Handover {
     for (size_t i = 0; i < t.known.size(); ++i) {
       m.gathered[i] = std::max(m.gathered[i], t.known[i]);
     }
-    ++t.known[IndexOf(t)];
   }
   static void EndPhase(Mbarrier& m) {
     ++m.phase;
@@ -397,7 +420,23 @@ class Handover {
   }
   size_t IndexOf(const Thread& t) const { return static_cast<size_t>(&t - threads_.data()); }
 
-  void Fill(Thread& t, Slot& slot, int iteration) {
+  // This block's share of every slot; what others have done is not told by theirs of its own.
+  void Fill(Thread& t, size_t ring, int number, int iteration) {
+    Slot& own = RingOf(t.block, ring).slots[number];
+    Gather(t, own.filled);
+    ++t.known[IndexOf(t)];
+    const int shares = plan_.rings[ring].blocks;
+    ForEachSlot(t, ring, number, [&](Slot& slot) {
+      CheckMayFill(t, slot, iteration);
+      slot.iteration = iteration;
+      slot.awaited = false;
+      if (++slot.shares < shares) return;
+      absl::c_fill(slot.readers, kNotAtAll);
+      slot.shares = 0;
+      EndPhase(slot.filled);
+    });
+  }
+  void CheckMayFill(const Thread& t, const Slot& slot, int iteration) {
     for (size_t i = 0; i < threads_.size(); ++i) {
       const int read = slot.readers[i];
       if (read == kNotAtAll || (i == IndexOf(t) ? read != kStill : read <= t.known[i])) continue;
@@ -405,17 +444,13 @@ class Handover {
                         Number(slot.iteration), ", which ", threads_[i].agent->name,
                         " may still read"));
     }
-    if (slot.iteration >= 0 && !slot.awaited) Fail("a slot is filled twice at a time");
-    absl::c_fill(slot.readers, kNotAtAll);
-    slot.iteration = iteration;
-    slot.awaited = false;
-    Gather(t, slot.filled);
-    EndPhase(slot.filled);
+    const bool more = slot.shares > 0 && slot.iteration == iteration;
+    if (slot.iteration >= 0 && !slot.awaited && !more) Fail("a slot is filled twice at a time");
   }
 
   void Use(Thread& t, size_t ring, int iteration) {
     const int trailing = plan_.rings[ring].trailing;
-    std::vector<Slot>& slots = rings_[ring].slots;
+    std::vector<Slot>& slots = RingOf(t.block, ring).slots;
     const int depth = static_cast<int>(slots.size()), use = t.at[ring].use.slot;
     Slot& slot = slots[use];
     if (slot.iteration != iteration) {
@@ -455,9 +490,10 @@ class Handover {
 
   const LoopPlan& plan_;
   const int trips_;
-  int users_ = 0;  // threads that read slots
+  int blocks_ = 1;
+  int users_ = 0;  // threads of a block that read slots
   std::vector<Thread> threads_;
-  std::vector<RingState> rings_;
+  std::vector<RingState> rings_;  // by block, then by ring
   std::string fault_;
 };
 
@@ -481,6 +517,9 @@ Status VerifyPlan(const LoopPlan& plan) {
   for (const Ring& r : plan.rings) {
     depth = std::max(depth, r.depth);
     if (r.depth < 1 || r.tiles.empty()) return absl::InternalError("a ring without slots or tiles");
+    if (r.blocks > 1 && (plan.agents.size() < 2 || r.transport != Transport::kBoxes)) {
+      return absl::InternalError("blocks fill slots together without a producer, or by no boxes");
+    }
     if (r.trailing > 0 && r.depth < 2 + r.trailing) {
       return absl::InternalError("a ring with too few slots for uses that trail");
     }

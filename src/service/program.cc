@@ -62,6 +62,7 @@ std::string WriteMetadata(const Module& module, const std::vector<Entry>& entrie
                     {"producers", e.producers},
                     {"persistent", e.persistent},
                     {"early", e.early},
+                    {"cluster", e.cluster},
                     {"boxes", WriteBoxes(e.boxes)}});
   }
   nlohmann::json parameters = nlohmann::json::object();
@@ -94,6 +95,8 @@ StatusOr<std::vector<Entry>> ReadMetadata(std::string_view text, size_t num_laun
     if (!e.contains("boxes") || !ReadBoxes(e["boxes"], entry.boxes)) return bad;
     if (!e.contains("early") || !e["early"].is_boolean()) return bad;
     entry.early = e["early"].get<bool>();
+    if (!e.contains("cluster") || !e["cluster"].is_number_integer()) return bad;
+    entry.cluster = e["cluster"].get<int>();
     entries.push_back(std::move(entry));
   }
   if (entries.size() != num_launches) return bad;

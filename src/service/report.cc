@@ -29,7 +29,8 @@ nlohmann::json EntriesJson(const std::vector<Entry>& entries, const BuildFacts& 
     const Entry& e = entries[i];
     nlohmann::json entry = {{"symbol", e.symbol},       {"threads", e.threads},
                             {"groups", e.groups},       {"shared_bytes", e.shared_bytes},
-                            {"producers", e.producers}, {"persistent", e.persistent}};
+                            {"producers", e.producers}, {"persistent", e.persistent},
+                            {"cluster", e.cluster}};
     if (i < facts.entries.size()) {
       const EntryResources& r = facts.entries[i];
       entry.update({{"registers", r.registers},

@@ -80,7 +80,7 @@ std::vector<Mutant> MutantsOf(const std::string& source) {
     const bool waits = std::regex_search(
         lines[i],
         std::regex("tl_async_wait<|tl_async_commit\\(|__syncthreads\\(|tl_(group|block)_barrier|"
-                   "tl_mbarrier_|"
+                   "tl_mbarrier_|tl_cluster_barrier\\(|"
                    "tl_wgmma_|tl_proxy_fence\\(|tl_bulk_(commit|wait)"));
     const std::string mutated = waits ? ";" : WithoutGuard(lines[i]);
     if (mutated != lines[i]) mutants.push_back({static_cast<int>(i), lines[i], mutated});
@@ -305,6 +305,27 @@ TEST(Mutation, SwappedProducts) {
   ExpectAllNoticed(scores, testing::TargetFor("sm_90a", true),
                    {{"tl_proxy_fence", "l9[v76] = s4",
                      "of the next step's rows, which the fence where the loop begins orders too"}});
+}
+
+// Blocks that load for each other, all rows in boxes or none: two tiles of a block, one with a step
+// more than there are slots; and one step alone.
+CudaCase ClusterGemm(const std::string& n, const std::string& m, const std::string& stay) {
+  CudaCase c = ResidentGemm("warp", 2);
+  c.name = absl::StrCat("cluster_", n, "_", m);
+  std::erase_if(c.values, [](const auto& v) { return v.first == "stay" || v.first == "bn"; });
+  c.values.insert(c.values.end(),
+                  {{"M", "256"}, {"N", "64"}, {"bn", "16"}, {"cn", n}, {"cm", m}, {"stay", stay}});
+  c.dims = {{48}, {16}, {40}};
+  return c;
+}
+
+TEST(Mutation, GemmOfClusters) {
+  ExpectAllNoticed(ClusterGemm("2", "1", "on"), testing::TargetFor("sm_90a", true));
+  ExpectAllNoticed(ClusterGemm("1", "2", "off"), testing::TargetFor("sm_90a", true));
+}
+
+TEST(Mutation, GemmOfClustersOfFour) {
+  ExpectAllNoticed(ClusterGemm("2", "2", "on"), testing::TargetFor("sm_90a", true));
 }
 
 TEST(Mutation, GemmOfPersistentBlocks) {

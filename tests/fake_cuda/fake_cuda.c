@@ -251,10 +251,11 @@ static void Record(const struct FakeLaunch* launch) {
 }
 
 static Result Start(struct Function* function, unsigned grid, unsigned block, unsigned shared,
-                    struct Stream* stream, void** params, int early) {
+                    struct Stream* stream, void** params, int early, unsigned cluster) {
   if (state.launch_result != kOk) return state.launch_result;
   if (function->module->context != Current()) return kInvalidContext;
-  struct FakeLaunch launch = {{0}, Current()->device, grid, block, shared, stream, 0, early};
+  struct FakeLaunch launch = {{0},    Current()->device, grid, block, shared, stream, 0, early,
+                              cluster};
   memcpy(launch.symbol, function->symbol, sizeof(launch.symbol));
   if (params != NULL) memcpy(&launch.first_param, params[0], 8);
   if (stream != NULL && stream->capturing && stream->num_captured < 64) {
@@ -270,7 +271,7 @@ EXPORT Result cuLaunchKernel(struct Function* function, unsigned gx, unsigned gy
                              struct Stream* stream, void** params, void** extra) {
   IN_CONTEXT();
   if (extra != NULL || gy != 1 || gz != 1 || by != 1 || bz != 1) return kInvalidValue;
-  return Start(function, gx, bx, shared, stream, params, 0);
+  return Start(function, gx, bx, shared, stream, params, 0, 1);
 }
 
 /* CUlaunchConfig and CUlaunchAttribute, as far as programmatic launches go. */
@@ -279,6 +280,7 @@ struct LaunchAttribute {
   union {
     char bytes[64];
     int allowed;
+    unsigned cluster[3];
   } value;
 };
 struct LaunchConfig {
@@ -293,9 +295,34 @@ EXPORT Result cuLaunchKernelEx(const struct LaunchConfig* c, struct Function* fu
   if (extra != NULL || c->grid[1] != 1 || c->grid[2] != 1 || c->block[1] != 1 || c->block[2] != 1) {
     return kInvalidValue;
   }
-  if (c->num_attributes != 1 || c->attributes[0].id != 6) return kInvalidValue;
-  return Start(function, c->grid[0], c->block[0], c->shared, c->stream, params,
-               c->attributes[0].value.allowed);
+  int early = 0;
+  unsigned cluster = 1;
+  for (unsigned i = 0; i < c->num_attributes; ++i) {
+    const struct LaunchAttribute* a = &c->attributes[i];
+    if (a->id == 6) {
+      early = a->value.allowed;
+    } else if (a->id == 4) {
+      cluster = a->value.cluster[0];
+      if (a->value.cluster[1] != 1 || a->value.cluster[2] != 1) return kInvalidValue;
+    } else {
+      return kInvalidValue;
+    }
+  }
+  if (cluster == 0 || c->grid[0] % cluster != 0) return kInvalidValue;
+  return Start(function, c->grid[0], c->block[0], c->shared, c->stream, params, early, cluster);
+}
+/* As if two of the 132 multiprocessors stood apart. */
+EXPORT Result cuOccupancyMaxActiveClusters(int* clusters, struct Function* function,
+                                           const struct LaunchConfig* c) {
+  IN_CONTEXT();
+  if (function == NULL) return kInvalidHandle;
+  for (unsigned i = 0; i < c->num_attributes; ++i) {
+    if (c->attributes[i].id == 4) {
+      *clusters = (int)(130 / c->attributes[i].value.cluster[0]);
+      return kOk;
+    }
+  }
+  return kInvalidValue;
 }
 
 EXPORT Result cuStreamCreate(struct Stream** stream, unsigned flags) {

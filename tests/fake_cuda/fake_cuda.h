@@ -18,6 +18,7 @@ struct FakeLaunch {
   void* stream;
   uint64_t first_param; /* 8 bytes at params[0] */
   int early;            /* may start before the launch before it has ended */
+  unsigned cluster;     /* blocks */
 };
 
 struct FakeCuda {

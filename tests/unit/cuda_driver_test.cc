@@ -204,6 +204,41 @@ TEST_F(FakeDriverTest, KernelsThatWaitThemselvesMayStartEarly) {
   }
 }
 
+TEST_F(FakeDriverTest, BlocksRunInClusters) {
+  std::vector<Entry> entries = Entries();
+  entries[1].cluster = 2;
+  const struct {
+    bool persistent, early;
+    int version;
+    int64_t blocks;
+    unsigned grid;
+  } cases[] = {{false, false, 12040, 6, 6},       {false, true, 12040, 6, 6},
+               {false, false, 12000, 6, 6},       {false, true, 12000, 6, 6},
+               {true, false, 12040, 6, 6},        {true, true, 12040, 100000, 130},
+               {true, false, 12040, 100000, 130}, {false, true, 12040, 100000, 100000}};
+  for (const auto& c : cases) {
+    reset_();
+    state_->version = c.version;
+    entries[1].persistent = c.persistent;
+    entries[1].early = c.early;
+    SearchPaths paths;
+    paths.cuda_driver = TL_FAKE_CUDA;
+    const std::unique_ptr<Backend> backend = MakeCudaBackend(paths);
+    const auto kernel = backend->Load(kBinary, entries, Module(), 0);
+    ASSERT_TRUE(kernel.ok()) << kernel.status();
+    int64_t argument = 1;
+    void* params[] = {&argument};
+    for (int entry : {0, 1}) {
+      ASSERT_TRUE((*kernel)->Launch(entry, c.blocks, {params, 1, nullptr}).ok());
+    }
+    ASSERT_EQ(state_->num_launches, 2);
+    EXPECT_EQ(state_->launches[0].cluster, 1u);
+    EXPECT_EQ(state_->launches[1].cluster, 2u);
+    EXPECT_EQ(state_->launches[1].grid_x, c.grid);
+    EXPECT_EQ(state_->launches[1].early, c.early && c.version >= 12030 ? 1 : 0);
+  }
+}
+
 TEST_F(FakeDriverTest, RejectedBinaryNamesBothVersions) {
   for (int result : {200, 209, 218, 222}) {
     state_->load_result = result;

@@ -593,10 +593,14 @@ TEST(PlanPipelines, InertWithoutTheMeans) {
 // ---- The check of plans
 
 LoopPlan PlanOf(Transport transport, int depth, int trailing = 0, bool again = true,
-                bool producer = false) {
-  return MakeLoopPlan(
-      {.tiles = {0}, .depth = depth, .transport = transport, .trailing = trailing, .again = again},
-      producer);
+                bool producer = false, int blocks = 1) {
+  return MakeLoopPlan({.tiles = {0},
+                       .depth = depth,
+                       .transport = transport,
+                       .trailing = trailing,
+                       .again = again,
+                       .blocks = blocks},
+                      producer);
 }
 constexpr Transport kTransports[] = {Transport::kAsyncCopy, Transport::kRegisters,
                                      Transport::kBoxes};
@@ -663,6 +667,25 @@ TEST(VerifyPlan, AcceptsWhatIsMade) {
         }
       }
     }
+  }
+}
+
+// Blocks that fill each other's slots.
+TEST(VerifyPlan, AcceptsSlotsOfClusters) {
+  for (int blocks : {2, 3, 4, 8}) {
+    for (int depth = 2; depth <= (blocks > 2 ? 3 : 6); ++depth) {
+      for (bool again : {false, true}) {
+        for (int trailing = 0; trailing <= (depth < 3 ? 0 : 1); ++trailing) {
+          const LoopPlan plan = PlanOf(Transport::kBoxes, depth, trailing, again, true, blocks);
+          const Status s = VerifyPlan(plan);
+          EXPECT_TRUE(s.ok()) << blocks << " blocks" << Text(plan) << ": " << s;
+        }
+      }
+    }
+  }
+  // Who fills for others fills nothing else, and by boxes.
+  for (Transport t : kTransports) {
+    EXPECT_EQ(VerifyPlan(PlanOf(t, 2, 0, true, false, 2)).code(), absl::StatusCode::kInternal);
   }
 }
 
@@ -760,13 +783,14 @@ TEST(VerifyPlan, FindsPlantedFaults) {
       for (int trailing : {0, 1}) {
         if (trailing > 0 && (t == Transport::kRegisters || depth < 3)) continue;
         for (const Fault& fault : faults) {
-          for (bool producer : {false, true}) {
-            if (producer && t != Transport::kBoxes) continue;
-            LoopPlan plan = PlanOf(t, depth, trailing, true, producer);
+          for (int blocks : {0, 1, 2}) {  // 0: all threads fill
+            if (blocks > 0 && t != Transport::kBoxes) continue;
+            LoopPlan plan = PlanOf(t, depth, trailing, true, blocks > 0, std::max(blocks, 1));
             if (!fault.plant(plan)) continue;
             const Status s = VerifyPlan(plan);
             EXPECT_EQ(s.code(), absl::StatusCode::kInternal)
-                << fault.name << ", " << Name(t) << ", trailing " << trailing << Text(plan);
+                << fault.name << ", " << Name(t) << ", trailing " << trailing << ", " << blocks
+                << " blocks" << Text(plan);
           }
         }
       }
@@ -908,18 +932,25 @@ class Threads {
 class HandingThreads {
  public:
   HandingThreads(const LoopPlan& plan, int trips, std::mt19937& rng)
-      : ring_(plan.rings[0]), trips_(trips), rng_(rng), slots_(ring_.depth) {
-    for (const Agent& agent : plan.agents) {
-      for (int i = 0; i < 2; ++i) {
-        Thread& t = threads_.emplace_back();
-        t.fills = i == 0;
-        for (int pass = 0; pass < (ring_.again ? 2 : 1); ++pass) {
-          AddPass(agent, pass * trips, t.todo);
-        }
-        users_ += Uses(agent);
-      }
+      : ring_(plan.rings[0]), trips_(trips), rng_(rng), slots_(ring_.depth * ring_.blocks) {
+    for (int block = 0; block < ring_.blocks; ++block) {
+      for (const Agent& agent : plan.agents) AddThreads(agent, block);
     }
     for (Slot& slot : slots_) slot.free.missing = users_;
+    for (Slot& slot : slots_) slot.filled.missing = ring_.blocks;
+  }
+  void AddThreads(const Agent& agent, int block) {
+    // Of a producer's threads one is followed: others could miss a phase if nothing kept them in
+    // step.
+    for (int i = 0; i < (Uses(agent) ? 2 : 1); ++i) {
+      Thread& t = threads_.emplace_back();
+      t.block = block;
+      t.fills = i == 0;
+      for (int pass = 0; pass < (ring_.again ? 2 : 1); ++pass) {
+        AddPass(agent, pass * trips_, t.todo);
+      }
+      users_ += Uses(agent);
+    }
   }
 
   bool Run() {
@@ -958,6 +989,7 @@ class HandingThreads {
     int slot, iteration, until;  // computation of iteration `until`
   };
   struct Thread {
+    int block = 0;
     bool fills = false;
     std::vector<Instance> todo;
     size_t next = 0;
@@ -965,9 +997,10 @@ class HandingThreads {
     std::vector<Reading> reading;
   };
   struct Flight {
-    int slot, iteration;
+    int block, slot, iteration;
   };
 
+  Slot& SlotOf(int block, int slot) { return slots_[block * ring_.depth + slot]; }
   static bool Uses(const Agent& agent) {
     return std::any_of(agent.body.begin(), agent.body.end(),
                        [](const tl::Step& s) { return s.kind == StepKind::kUse; });
@@ -1002,24 +1035,28 @@ class HandingThreads {
   bool Do(Thread& t, const Instance& x) {
     switch (x.step.kind) {
       case StepKind::kAcquire:
-        return !x.exists || slots_[t.fill.slot].free.phase % 2 != (t.fill.parity ^ 1);
+        return !x.exists || SlotOf(t.block, t.fill.slot).free.phase % 2 != (t.fill.parity ^ 1);
       case StepKind::kIssue:
-        if (x.exists && t.fills) flights_.push_back({t.fill.slot, x.iteration});
+        for (int block = 0; x.exists && t.fills && block < ring_.blocks; ++block) {
+          flights_.push_back({block, t.fill.slot, x.iteration});
+        }
         return true;
       case StepKind::kNextFill:
         if (x.exists) t.fill.Next(ring_.depth);
         return true;
       case StepKind::kAwait:
-        return slots_[t.use.slot].filled.phase % 2 != t.use.parity;
+        return SlotOf(t.block, t.use.slot).filled.phase % 2 != t.use.parity;
       case StepKind::kUse:
-        ok_ = ok_ && slots_[t.use.slot].holds == x.iteration;
+        ok_ = ok_ && SlotOf(t.block, t.use.slot).holds == x.iteration;
         t.reading.push_back({t.use.slot, x.iteration, x.iteration + ring_.trailing});
         EndReading(t, [&](const Reading& r) { return r.until <= x.iteration; });
         return true;
       case StepKind::kRelease:
         if (x.exists) {
           const int slot = (t.use.slot + x.step.iteration + 8 * ring_.depth) % ring_.depth;
-          slots_[slot].free.Arrive(users_);
+          for (int block = 0; block < ring_.blocks; ++block) {
+            SlotOf(block, slot).free.Arrive(users_);
+          }
         }
         return true;
       case StepKind::kNextUse:
@@ -1034,16 +1071,16 @@ class HandingThreads {
   template <typename F>
   void EndReading(Thread& t, F ends) {
     for (const Reading& r : t.reading) {
-      if (ends(r)) ok_ = ok_ && slots_[r.slot].holds == r.iteration;
+      if (ends(r)) ok_ = ok_ && SlotOf(t.block, r.slot).holds == r.iteration;
     }
     std::erase_if(t.reading, ends);
   }
   // A box may destroy what its slot holds long before it is all there.
   void Land() {
     const size_t i = rng_() % flights_.size();
-    Slot& slot = slots_[flights_[i].slot];
+    Slot& slot = SlotOf(flights_[i].block, flights_[i].slot);
     slot.holds = flights_[i].iteration;
-    slot.filled.Arrive(1);
+    slot.filled.Arrive(ring_.blocks);
     flights_.erase(flights_.begin() + static_cast<ptrdiff_t>(i));
   }
 
@@ -1092,7 +1129,10 @@ TEST(VerifyPlan, WhatItAcceptsRuns) {
   std::mt19937 rng(7);
   int accepted = 0, refused = 0, failed = 0;
   for (int i = 0; i < 4000; ++i) {
-    LoopPlan plan = PlanOf(kTransports[rng() % 3], 2 + static_cast<int>(rng() % 3));
+    const Transport transport = kTransports[rng() % 3];
+    const int blocks = transport == Transport::kBoxes ? static_cast<int>(rng() % 3) : 0;
+    LoopPlan plan = PlanOf(transport, 2 + static_cast<int>(rng() % 3), 0, true, blocks > 0,
+                           std::max(blocks, 1));
     for (uint32_t n = 1 + rng() % 2; n > 0; --n) Mutate(plan, rng);
     for (Steps* steps : {&Prologue(plan), &Body(plan)}) {
       for (Step& s : *steps) s.iteration = std::max(s.iteration, 0);

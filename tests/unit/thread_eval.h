@@ -735,6 +735,8 @@ class ThreadEval {
       MeetLanes(*s, Eval(x->value));
     } else if (As<LoadMatrix>(s) || As<Mma>(s)) {
       MeetLanes(*s);
+    } else if (As<MbarrierFence>(s)) {
+      Fail("clusters, as boxes, are for the emulator");
     } else {
       Fail("a statement that level Thread does not have");
     }

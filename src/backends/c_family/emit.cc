@@ -56,6 +56,7 @@ StatusOr<std::string> EmitLaunch(const Module& module, const Launch& launch, con
   entry.groups = launch.groups;
   entry.producers = launch.producers;
   entry.persistent = launch.resident != kNoId;
+  entry.cluster = launch.cluster_size();
   entry.shared_bytes = launch.arena_bytes;
   entry.early = target.early_starts;
   for (const TensorBox& box : launch.boxes) {

@@ -227,6 +227,9 @@ void KernelEmitter::DeclareIndices() {
     DeclareIndex(launch_.grid, "grid", absl::StrCat("(int)", dialect_.grid_size), kMaxBlocks);
     names_.vars[launch_.grid].range.lo = 1;
   }
+  if (launch_.rank != kNoId) {
+    DeclareIndex(launch_.rank, "rank", "tl_cluster_rank()", launch_.cluster_size());
+  }
   DeclareIndex(launch_.thread, "thread", absl::StrCat("(int)", dialect_.thread_index),
                block_threads());
   if (launch_.producers > 0) {
@@ -296,6 +299,10 @@ Status KernelEmitter::EmitStmt(const Stmt& stmt) {
   if (const auto* s = std::get_if<WgmmaSync>(&stmt.node)) return EmitWgmmaSync(*s);
   if (std::holds_alternative<ProxyFence>(stmt.node)) {
     Line("tl_proxy_fence();");
+    return absl::OkStatus();
+  }
+  if (std::holds_alternative<MbarrierFence>(stmt.node)) {
+    Line("tl_mbarrier_init_fence();");
     return absl::OkStatus();
   }
   if (const auto* s = std::get_if<LaneExchange>(&stmt.node)) return EmitLaneExchange(*s);
@@ -546,6 +553,11 @@ Status KernelEmitter::EmitLaneExchange(const LaneExchange& s) {
 Status KernelEmitter::EmitMbarrier(const Mbarrier& s) {
   static constexpr std::string_view kNames[] = {"init", "arrive", "expect", "wait"};
   TL_ASSIGN_OR_RETURN(std::string barrier, Address(s.barriers, s.index));
+  if (s.block) {
+    TL_ASSIGN_OR_RETURN(Text block, exprs_.Emit(s.block));
+    Line(absl::StrCat("tl_mbarrier_arrive_at(", barrier, ", (int)", block.text, ");"));
+    return absl::OkStatus();
+  }
   std::string value;
   if (s.value) {
     TL_ASSIGN_OR_RETURN(Text text, exprs_.Emit(s.value));
@@ -565,8 +577,13 @@ Status KernelEmitter::EmitBulkLoad(const BulkLoad& s) {
     const std::string_view as_int = text.range.Fits32() ? "(int)(" : "tl_box_place(";
     at.push_back(absl::StrCat(as_int, text.text, ")"));
   }
-  Line(absl::StrCat("tl_bulk_load<", at.size(), ">(", dst, ", m", s.box, ", {",
-                    absl::StrJoin(at, ", "), "}, ", barrier, ");"));
+  std::string blocks;
+  if (s.blocks) {
+    TL_ASSIGN_OR_RETURN(Text text, exprs_.Emit(s.blocks));
+    blocks = absl::StrCat(", (int)(", text.text, ")");
+  }
+  Line(absl::StrCat("tl_bulk_load", s.blocks ? "_to" : "", "<", at.size(), ">(", dst, ", m", s.box,
+                    ", {", absl::StrJoin(at, ", "), "}, ", barrier, blocks, ");"));
   return absl::OkStatus();
 }
 
@@ -603,6 +620,7 @@ Status KernelEmitter::EmitOnProducer(const OnProducer& s) {
 }
 
 void KernelEmitter::EmitBarrier(Team team) {
+  if (team == Team::kCluster) return Line("tl_cluster_barrier();");
   if (team == Team::kProducer) {
     return Line(absl::Substitute(dialect_.group_barrier, launch_.groups, launch_.producers));
   }

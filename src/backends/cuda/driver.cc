@@ -56,6 +56,7 @@ std::string ResolveAll(void* library, Api& api) {
   resolve(api.FuncGetAttribute, "cuFuncGetAttribute");
   resolve(api.LaunchKernel, "cuLaunchKernel");
   resolve.Optional(api.LaunchKernelEx, "cuLaunchKernelEx");
+  resolve.Optional(api.OccupancyMaxActiveClusters, "cuOccupancyMaxActiveClusters");
   resolve.Optional(api.TensorMapEncodeTiled, "cuTensorMapEncodeTiled");
   resolve(api.StreamCreate, "cuStreamCreate");
   resolve(api.StreamDestroy, "cuStreamDestroy_v2");
@@ -145,8 +146,6 @@ StatusOr<std::shared_ptr<const Driver>> Driver::Open(const std::string& library)
   }
   TL_RETURN_IF_ERROR(
       driver->Check(driver->api_.DriverGetVersion(&driver->version_), "cuDriverGetVersion"));
-  constexpr int kCapturesEarlyStarts = 12030;
-  if (driver->version_ < kCapturesEarlyStarts) driver->api_.LaunchKernelEx = nullptr;
   TL_RETURN_IF_ERROR(driver->Check(driver->api_.Init(0), "cuInit"));
   return std::shared_ptr<const Driver>(std::move(driver));
 }

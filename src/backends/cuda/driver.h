@@ -78,6 +78,7 @@ inline constexpr unsigned kEventDefault = 0;
 inline constexpr int kCaptureThreadLocal = 1;
 
 // CUlaunchAttribute, CUlaunchConfig
+inline constexpr int kClusterDimension = 4;
 inline constexpr int kProgrammaticStreamSerialization = 6;
 struct LaunchAttribute {
   int id = 0;
@@ -85,6 +86,7 @@ struct LaunchAttribute {
   union Value {
     char bytes[64];
     int allowed;
+    unsigned cluster[3];
   } value = {};
 };
 struct LaunchConfig {
@@ -120,9 +122,11 @@ struct Api {
                          unsigned block_x, unsigned block_y, unsigned block_z,
                          unsigned shared_bytes, Stream stream, void** params,
                          void** extra) = nullptr;
-  // Null where streams that are captured do not take programmatic launches yet (before CUDA 12.3).
+  // Null before CUDA 11.8, as clusters are.
   Result (*LaunchKernelEx)(const LaunchConfig* config, Function function, void** params,
                            void** extra) = nullptr;
+  Result (*OccupancyMaxActiveClusters)(int* clusters, Function function,
+                                       const LaunchConfig* config) = nullptr;
   // Null before CUDA 12.
   Result (*TensorMapEncodeTiled)(void* map, int type, unsigned rank, void* data,
                                  const uint64_t* dims, const uint64_t* strides, const unsigned* box,
@@ -160,6 +164,8 @@ class Driver {
 
   const Api& api() const { return api_; }
   int version() const { return version_; }  // 13000 = 13.0: the newest CUDA that it serves
+  // May kernels start early (programmatic launches), on streams that are captured, too?
+  bool starts_early() const { return api_.LaunchKernelEx != nullptr && version_ >= 12030; }
 
   // OK for success. Otherwise: what failed, the driver's own text and its number.
   Status Check(Result result, const char* what) const {

@@ -1,6 +1,7 @@
 #include "backends/cuda/loaded_module.h"
 
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <utility>
 
@@ -33,6 +34,13 @@ Status Rejected(const CudaDevice& device, Result result, std::string_view binary
                    detail);
 }
 
+Status NoClusters(const Driver& driver) {
+  return MakeError(absl::StatusCode::kFailedPrecondition,
+                   absl::StrCat("the kernel's blocks run in clusters, which a driver for CUDA ",
+                                VersionText(driver.version()), " does not know: 11.8 does"),
+                   {.domain = Domain::kCuda, .reason = Reason::kBinaryRejected});
+}
+
 }  // namespace
 
 StatusOr<std::unique_ptr<LoadedKernel>> LoadedModule::Load(std::shared_ptr<CudaDevice> device,
@@ -54,6 +62,50 @@ StatusOr<std::unique_ptr<LoadedKernel>> LoadedModule::Load(std::shared_ptr<CudaD
   return std::unique_ptr<LoadedKernel>(std::move(loaded));
 }
 
+// Of its attributes `Attributes` names as many as there are.
+struct LoadedModule::Config {
+  std::array<LaunchAttribute, 2> attributes;
+  LaunchConfig launch;
+
+  Config(const Kernel& kernel, unsigned blocks, Stream stream)
+      : launch{{blocks, 1, 1}, {kernel.threads, 1, 1}, kernel.shared_bytes,
+               stream,         attributes.data(),      0} {
+    if (kernel.early) {
+      LaunchAttribute& early = Add(kProgrammaticStreamSerialization);
+      early.value.allowed = 1;
+    }
+    if (kernel.cluster > 1) {
+      LaunchAttribute& cluster = Add(kClusterDimension);
+      cluster.value.cluster[0] = kernel.cluster;
+      cluster.value.cluster[1] = cluster.value.cluster[2] = 1;
+    }
+  }
+  LaunchAttribute& Add(int id) {
+    LaunchAttribute& a = attributes[launch.num_attributes++];
+    a.id = id;
+    return a;
+  }
+};
+
+StatusOr<int64_t> LoadedModule::Residents(const Kernel& kernel, const Entry& entry, int registers,
+                                          int static_shared) const {
+  const DeviceInfo& info = device_->info();
+  if (kernel.cluster == 1) {
+    const int blocks =
+        OccupancyOf(info.target, registers, entry.threads, static_shared + entry.shared_bytes)
+            .blocks;
+    return std::max<int64_t>(1, int64_t{info.units} * blocks);
+  }
+  // Which multiprocessors can share a cluster is the driver's knowledge.
+  if (!api_.OccupancyMaxActiveClusters) return NoClusters(device_->driver());
+  const Config config(kernel, kernel.cluster, nullptr);
+  int clusters = 0;
+  TL_RETURN_IF_ERROR(device_->driver().Check(
+      api_.OccupancyMaxActiveClusters(&clusters, kernel.function, &config.launch),
+      "cuOccupancyMaxActiveClusters"));
+  return int64_t{std::max(clusters, 1)} * kernel.cluster;
+}
+
 Status LoadedModule::AddKernel(const Entry& entry) {
   const Driver& driver = device_->driver();
   Kernel kernel;
@@ -62,7 +114,9 @@ Status LoadedModule::AddKernel(const Entry& entry) {
                    "cuModuleGetFunction"));
   kernel.threads = static_cast<unsigned>(entry.threads);
   kernel.shared_bytes = static_cast<unsigned>(entry.shared_bytes);
-  kernel.early = entry.early;
+  kernel.early = entry.early && driver.starts_early();
+  kernel.cluster = static_cast<unsigned>(entry.cluster);
+  if (entry.cluster > 1 && !api_.LaunchKernelEx) return NoClusters(driver);
   if (entry.shared_bytes > 0) {
     TL_RETURN_IF_ERROR(driver.Check(api_.FuncSetAttribute(kernel.function, kFuncMaxDynamicShared,
                                                           static_cast<int>(kernel.shared_bytes)),
@@ -76,10 +130,7 @@ Status LoadedModule::AddKernel(const Entry& entry) {
   api_.FuncGetAttribute(&local, kFuncLocalBytes, kernel.function);
   api_.FuncGetAttribute(&shared, kFuncStaticShared, kernel.function);
   if (entry.persistent) {
-    const DeviceInfo& info = device_->info();
-    const int blocks =
-        OccupancyOf(info.target, registers, entry.threads, shared + entry.shared_bytes).blocks;
-    kernel.most_blocks = std::max<int64_t>(1, int64_t{info.units} * blocks);
+    TL_ASSIGN_OR_RETURN(kernel.most_blocks, Residents(kernel, entry, registers, shared));
   }
   absl::StrAppend(&facts_, kernels_.empty() ? "" : ", ", "{\"symbol\": \"", entry.symbol,
                   "\", \"registers\": ", registers, ", \"local_bytes\": ", local,
@@ -114,15 +165,12 @@ Status LoadedModule::Launch(int entry, int64_t blocks, const LaunchParams& param
 Result LoadedModule::Start(const Kernel& kernel, unsigned blocks,
                            const LaunchParams& params) const {
   const auto stream = static_cast<Stream>(params.stream);
-  if (!kernel.early || !api_.LaunchKernelEx) {
+  if (!kernel.early && kernel.cluster == 1) {
     return api_.LaunchKernel(kernel.function, blocks, 1, 1, kernel.threads, 1, 1,
                              kernel.shared_bytes, stream, params.params, nullptr);
   }
-  LaunchAttribute early{.id = kProgrammaticStreamSerialization};
-  early.value.allowed = 1;
-  const LaunchConfig config{
-      {blocks, 1, 1}, {kernel.threads, 1, 1}, kernel.shared_bytes, stream, &early, 1};
-  return api_.LaunchKernelEx(&config, kernel.function, params.params, nullptr);
+  const Config config(kernel, blocks, stream);
+  return api_.LaunchKernelEx(&config.launch, kernel.function, params.params, nullptr);
 }
 
 Status LoadedModule::Describe(const TensorMapRecipe& r, TensorMap& map) const {

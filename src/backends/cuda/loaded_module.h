@@ -34,14 +34,20 @@ class LoadedModule : public LoadedKernel {
     Function function = nullptr;
     unsigned threads = 1;
     unsigned shared_bytes = 0;
-    bool early = false;  // Entry::early
+    bool early = false;    // Entry::early, and the driver can
+    unsigned cluster = 1;  // Entry::cluster
     // Of a persistent kernel: as many as are on the device at the same time.
     int64_t most_blocks = std::numeric_limits<int32_t>::max();
   };
 
+  struct Config;  // of a launch
+
   LoadedModule(std::shared_ptr<CudaDevice> device, Context context)
       : device_(std::move(device)), api_(device_->api()), context_(context) {}
   Status AddKernel(const Entry& entry);
+  // As many blocks, whole clusters of them, as are on the device at the same time.
+  StatusOr<int64_t> Residents(const Kernel& kernel, const Entry& entry, int registers,
+                              int static_shared) const;
   Result Start(const Kernel& kernel, unsigned blocks, const LaunchParams& params) const;
 
   const std::shared_ptr<CudaDevice> device_;

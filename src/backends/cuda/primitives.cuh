@@ -153,6 +153,30 @@ TL_FN void tl_mbarrier_expect(const long long* barrier, int bytes) {
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;"
                : : "r"(tl_shared_address(barrier)), "r"(bytes) : "memory");
 }
+// ---- Blocks of a cluster ----
+//@ tl_cluster_rank
+TL_FN int tl_cluster_rank() {
+  int rank;
+  asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
+  return rank;
+}
+//@ tl_cluster_barrier
+TL_FN void tl_cluster_barrier() {
+  asm volatile("barrier.cluster.arrive.release.aligned;\n"
+               "barrier.cluster.wait.acquire.aligned;" : : : "memory");
+}
+//@ tl_mbarrier_init_fence
+TL_FN void tl_mbarrier_init_fence() {
+  asm volatile("fence.mbarrier_init.release.cluster;" : : : "memory");
+}
+// At the mbarrier of the same place in another block. The form with .release.cluster would order all that
+// the thread has done for the whole GPU, at every step; what it hands back it has read only.
+//@ tl_mbarrier_arrive_at
+TL_FN void tl_mbarrier_arrive_at(const long long* barrier, int rank) {
+  asm volatile("{ .reg .b32 there; mapa.shared::cluster.u32 there, %0, %1;\n"
+               "mbarrier.arrive.shared::cluster.b64 _, [there]; }"
+               : : "r"(tl_shared_address(barrier)), "r"(rank) : "memory");
+}
 // A window of a tensor, as the driver describes it: cuTensorMapEncodeTiled.
 //@ tl_tensor_map
 struct alignas(64) tl_tensor_map { unsigned long long words[16]; };
@@ -176,6 +200,31 @@ TL_FN void tl_bulk_load(void* dst, const tl_tensor_map& map, const int (&at)[kRa
     TL_BULK_LOAD("4", "%3, %4, %5, %6", "r"(at[0]), "r"(at[1]), "r"(at[2]), "r"(at[3]))
   } else {
     TL_BULK_LOAD("5", "%3, %4, %5, %6, %7", "r"(at[0]), "r"(at[1]), "r"(at[2]), "r"(at[3]),
+                 "r"(at[4]))
+  }
+}
+#undef TL_BULK_LOAD
+// Bit i of `blocks`: to block i of the cluster.
+//@ tl_bulk_load_to
+#define TL_BULK_LOAD(rank, places, ...)                                                           \
+  asm volatile("cp.async.bulk.tensor." rank "d.shared::cluster.global.tile."                      \
+               "mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1, {" places "}], [%2], "  \
+               "%3;"                                                                              \
+               : : "r"(tl_shared_address(dst)), "l"(&map), "r"(tl_shared_address(barrier)),       \
+                 "h"((short)blocks), __VA_ARGS__ : "memory");
+template <int kRank>
+TL_FN void tl_bulk_load_to(void* dst, const tl_tensor_map& map, const int (&at)[kRank],
+                           const long long* barrier, int blocks) {
+  if constexpr (kRank == 1) {
+    TL_BULK_LOAD("1", "%4", "r"(at[0]))
+  } else if constexpr (kRank == 2) {
+    TL_BULK_LOAD("2", "%4, %5", "r"(at[0]), "r"(at[1]))
+  } else if constexpr (kRank == 3) {
+    TL_BULK_LOAD("3", "%4, %5, %6", "r"(at[0]), "r"(at[1]), "r"(at[2]))
+  } else if constexpr (kRank == 4) {
+    TL_BULK_LOAD("4", "%4, %5, %6, %7", "r"(at[0]), "r"(at[1]), "r"(at[2]), "r"(at[3]))
+  } else {
+    TL_BULK_LOAD("5", "%4, %5, %6, %7, %8", "r"(at[0]), "r"(at[1]), "r"(at[2]), "r"(at[3]),
                  "r"(at[4]))
   }
 }

@@ -111,7 +111,8 @@ Target MakeTarget(const Arch& arch) {
   t.channels = arch.number >= 80;  // mbarriers
   t.register_fragments = true;
   t.async_copies = arch.number >= 80;
-  t.bulk_copies = arch.number == 90;  // TMA
+  t.bulk_copies = arch.number == 90;                           // TMA
+  t.max_cluster = arch.number == 90 && arch.specific ? 8 : 1;  // more are not portable
   t.early_starts = arch.number >= 90;
   t.registers = 65536;
   t.most_registers = 255;

@@ -4,15 +4,15 @@
 #define TILEJIT_BACKENDS_EMULATE_API_H_
 
 enum TlAccess : int { kTlRead, kTlWrite, kTlAtomic };
-// All threads of a block, or all but its producers.
-enum TlTeam : int { kTlEveryone = -2, kTlBlock = -1 };
+// All threads of a cluster of blocks, of a block, or all of a block but its producers.
+enum TlTeam : int { kTlCluster = -3, kTlEveryone = -2, kTlBlock = -1 };
 enum TlMbarrierOp : int { kTlInit, kTlArrive, kTlExpect, kTlWait };
 
 // A place in shared memory, for checks and messages. `line` counts in the generated source.
 struct TlPlace {
   const char* tile;
   long long index;  // element
-  unsigned offset;  // bytes in the arena
+  unsigned offset;  // bytes in the arena, where the blocks of a cluster lie one after the other
   int line;
 };
 
@@ -62,6 +62,9 @@ struct TlBulkCopy {
   const void* map;
   int rank;
   int at[5];  // element of the tensor where the box begins
+  // Loads to several blocks of the cluster, by rank, at the same place in each; 0: to the thread's
+  // own.
+  unsigned blocks;
 };
 enum TlBulkOp : int { kTlBulkCommit, kTlBulkWaitRead, kTlBulkWait };
 
@@ -71,6 +74,8 @@ struct TlApi {
   unsigned char* arena;
   int thread, block;  // that run
   int blocks;         // of the grid
+  int rank;           // of the block in its cluster
+  unsigned base;      // where its shared memory begins in the arena
 
   void (*fail)(void* self, int line, const char* message);
   // `data`: what is about to be written.
@@ -82,6 +87,8 @@ struct TlApi {
   void (*registers)(void* self, int count, int line);
   // `value`: arrivals of a phase, nothing, bytes, parity.
   void (*mbarrier)(void* self, const TlPlace* place, int op, int value);
+  // The mbarrier of the same place in a block of the cluster.
+  void (*mbarrier_arrive_at)(void* self, const TlPlace* place, int rank);
   void (*async_move)(void* self, const TlPlace* to, const void* from, int bytes, int inside);
   void (*async_commit)(void* self);
   void (*async_wait)(void* self, int pending);

@@ -18,6 +18,12 @@ struct BulkLoad {
   int thread, line;
 };
 
+// An arrival at another block's mbarrier, for which that block must be there.
+struct RemoteArrival {
+  TlPlace place;
+  uint32_t number;  // among its thread's
+};
+
 struct BulkStore {
   TensorBox box;
   unsigned offset;

@@ -89,11 +89,15 @@ Status EmulatedProgram::Run(int entry, int64_t blocks, void** params, const Emul
     extents[i] = {operands[i].name.c_str(), begin,
                   begin + static_cast<uint64_t>(operands[i].bytes)};
   }
-  if (e.persistent) blocks = std::min<int64_t>(blocks, options.residents);
-  const std::string error =
-      machine_->Run(get_entry(entry, machine_->api()),
-                    {blocks, e.threads, e.groups, e.producers, static_cast<int>(e.shared_bytes)},
-                    params, extents.data(), options, stats);
+  if (e.persistent) blocks = std::min<int64_t>(blocks, int64_t{options.residents} * e.cluster);
+  const std::string error = machine_->Run(get_entry(entry, machine_->api()),
+                                          {.blocks = blocks,
+                                           .threads = e.threads,
+                                           .groups = e.groups,
+                                           .producers = e.producers,
+                                           .shared_bytes = static_cast<int>(e.shared_bytes),
+                                           .cluster = e.cluster},
+                                          params, extents.data(), options, stats);
   if (error.empty()) return absl::OkStatus();
   return absl::InternalError(absl::StrCat(e.symbol, ", ", error));
 }

@@ -9,7 +9,7 @@ TL_FN void tl_admit_kernel_behind() {}
 template <class T>
 TL_FN unsigned long long tl_descriptor(TlPtr<TlShared<T>> p, int leading, int stride, int swizzle) {
   const TlPlace place = p.view->Place(p.index, p.line);
-  const unsigned begin = p.view->offset;
+  const unsigned begin = p.view->Begin();
   const unsigned end = begin + (unsigned)(p.view->elements * (long long)sizeof(T));
   return tl_api->descriptor(tl_api->self, &place, begin, end, leading, stride, swizzle);
 }
@@ -144,32 +144,59 @@ TL_FN void tl_mbarrier_expect(TlPtr<T> barrier, int bytes) {
 //@ tl_mbarrier_init_fence
 TL_FN void tl_mbarrier_init_fence() { tl_api->mbarrier_init_fence(tl_api->self); }
 
+// ---- Blocks of a cluster. ----
+//@ tl_cluster_rank tl_cluster_barrier
+TL_FN int tl_cluster_rank() { return tl_api->rank; }
+TL_FN void tl_cluster_barrier(int line = __builtin_LINE()) {
+  tl_api->barrier(tl_api->self, kTlCluster, line);
+}
+//@ tl_mbarrier_arrive_at
+template <class T>
+TL_FN void tl_mbarrier_arrive_at(TlPtr<TlShared<T>> barrier, int rank) {
+  barrier.view->Check(barrier.index, sizeof(T), barrier.line);
+  const TlPlace place = barrier.view->Place(barrier.index, barrier.line);
+  tl_api->mbarrier_arrive_at(tl_api->self, &place, rank);
+}
+
 //@ tl_tensor_map
 #define __grid_constant__
 struct tl_tensor_map {
   unsigned long long bits[kTlMapBytes / 8];
 };
 
-//@ tl_bulk_load tl_bulk_store
+//@ tl_bulk_load tl_bulk_load_to tl_bulk_store
 template <int kRank, class T>
 TL_FN TlBulkCopy tl_bulk_copy(TlPtr<TlShared<T>> p, const tl_tensor_map& map,
                               const int (&at)[kRank]) {
   static_assert(kRank >= 1 && kRank <= 5);
   TlBulkCopy copy = {p.view->Place(p.index, p.line)};
-  copy.begin = p.view->offset;
+  copy.begin = p.view->Begin();
   copy.end = copy.begin + (unsigned)(p.view->elements * (long long)sizeof(T));
   copy.map = &map;
   copy.rank = kRank;
+  copy.blocks = 0;
   for (int i = 0; i < kRank; ++i) copy.at[i] = at[i];
   return copy;
+}
+template <class M>
+TL_FN void tl_start_load(const TlBulkCopy& copy, TlPtr<TlShared<M>> mbarrier) {
+  mbarrier.view->Check(mbarrier.index, sizeof(M), mbarrier.line);
+  const TlPlace place = mbarrier.view->Place(mbarrier.index, mbarrier.line);
+  tl_api->bulk_load(tl_api->self, &copy, &place);
 }
 template <int kRank, class T, class M>
 TL_FN void tl_bulk_load(TlPtr<TlShared<T>> dst, const tl_tensor_map& map, const int (&at)[kRank],
                         TlPtr<TlShared<M>> mbarrier) {
-  const TlBulkCopy copy = tl_bulk_copy(dst, map, at);
-  mbarrier.view->Check(mbarrier.index, sizeof(M), mbarrier.line);
-  const TlPlace place = mbarrier.view->Place(mbarrier.index, mbarrier.line);
-  tl_api->bulk_load(tl_api->self, &copy, &place);
+  TlBulkCopy copy = tl_bulk_copy(dst, map, at);
+  tl_start_load(copy, mbarrier);
+}
+template <int kRank, class T, class M>
+TL_FN void tl_bulk_load_to(TlPtr<TlShared<T>> dst, const tl_tensor_map& map, const int (&at)[kRank],
+                           TlPtr<TlShared<M>> mbarrier, int blocks) {
+  TlBulkCopy copy = tl_bulk_copy(dst, map, at);
+  copy.blocks = (unsigned)blocks;
+  if (blocks == 0) tl_fail(dst.line, "a bulk copy to no block");
+  tl_start_load(copy, mbarrier);
 }
 template <int kRank, class T>
 TL_FN void tl_bulk_store(const tl_tensor_map& map, const int (&at)[kRank], TlPtr<TlShared<T>> src) {

@@ -13,7 +13,7 @@ struct tl_emulate_entry {
   const char* symbol;
   int threads, groups;
   int64_t shared_bytes;
-  int producers, persistent;
+  int producers, persistent, cluster;
 };
 
 struct tl_emulate_operand {

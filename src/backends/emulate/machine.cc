@@ -12,19 +12,17 @@
 namespace tl::emulate {
 namespace {
 
-constexpr int kArenaBytes = 256 * 1024;
+constexpr int kArenaBytes = 256 * 1024;  // of a block
 constexpr int kArenaAlignment = 1024;
 constexpr int kRegisters = 65536;  // of a multiprocessor
+constexpr int kMostBlocks = 8;     // of a cluster
 
 }  // namespace
 
-Machine::Machine() : arena_storage_(kArenaBytes + kArenaAlignment) {
-  const auto address = reinterpret_cast<uintptr_t>(arena_storage_.data());
-  const uintptr_t aligned = (address + kArenaAlignment - 1) / kArenaAlignment * kArenaAlignment;
+Machine::Machine() {
   api_.self = this;
-  api_.arena = arena_storage_.data() + (aligned - address);
   api_.fail = [](void* self, int line, const char* message) {
-    Self(self).Fail(Self(self).api_.thread, line, message);
+    Self(self).Fail(Self(self).running_, line, message);
   };
   api_.shared = [](void* self, const TlPlace* place, int bytes, int access, const void* data) {
     Self(self).Shared(*place, bytes, access, data);
@@ -38,7 +36,7 @@ Machine::Machine() : arena_storage_(kArenaBytes + kArenaAlignment) {
     Self(self).AsyncMove(*to, inside ? from : nullptr, bytes);
   };
   api_.async_commit = [](void* self) {
-    ++Self(self).threads_[static_cast<size_t>(Self(self).api_.thread)].groups;
+    ++Self(self).threads_[static_cast<size_t>(Self(self).running_)].groups;
   };
   api_.async_wait = [](void* self, int pending) { Self(self).AsyncWait(pending); };
   api_.load_matrix = [](void* self, void* to, const TlPlace* from, int inside, int matrices,
@@ -54,7 +52,7 @@ Machine::Machine() : arena_storage_(kArenaBytes + kArenaAlignment) {
   api_.mma = [](void* self, int atom, void* c, const void* a, const void* b, int line) {
     Machine& m = Self(self);
     if (LanesOf(AtomNumber(atom)) != m.lanes_) {
-      m.Fail(m.api_.thread, line, "the warp has another number of lanes than the instruction");
+      m.Fail(m.running_, line, "the warp has another number of lanes than the instruction");
     }
     WarpOp& op = m.Join(WarpOp::kMma, line, atom);
     const int lane = m.lane();
@@ -93,9 +91,17 @@ std::string Machine::Run(TlBody* body, const LaunchShape& shape, void** params,
                          const TlExtent* extents, const EmulateOptions& options,
                          EmulateStats* stats) {
   if (shape.threads > 1024 || shape.shared_bytes > kArenaBytes) return "the block is too large";
-  if (!stacks_.Reserve(shape.threads)) return "there is no memory for stacks";
-  body_ = body;
+  if (shape.cluster < 1 || shape.cluster > kMostBlocks || shape.blocks % shape.cluster != 0) {
+    return absl::StrCat(shape.blocks, " blocks are not whole clusters of ", shape.cluster,
+                        ", of which there are 1 to ", kMostBlocks);
+  }
+  if (shape.cluster > 1 && shape.threads % kWarpgroup != 0) {
+    return "the blocks of a cluster are not whole warpgroups, as they must be here";
+  }
   shape_ = shape;
+  if (!stacks_.Reserve(threads())) return "there is no memory for stacks";
+  Reserve(shape);
+  body_ = body;
   params_ = params;
   extents_ = extents;
   options_ = options;
@@ -104,36 +110,50 @@ std::string Machine::Run(TlBody* body, const LaunchShape& shape, void** params,
   random_ = options.seed * 2 + 1;
   for (int i = 0; i < 8; ++i) Random();  // small seeds begin alike
   error_.clear();
-  banks_.Start(shape.threads, lanes_, stats);
-  // A random start and a step that has no common factor with the number of blocks visit each once.
-  const auto blocks = static_cast<uint64_t>(shape.blocks);
+  banks_.Start(threads(), lanes_, stats);
+  // A random start and a step that has no common factor with the number of clusters visit each
+  // once.
+  const auto clusters = static_cast<uint64_t>(shape.blocks / shape.cluster);
   api_.blocks = static_cast<int>(shape.blocks);
-  uint64_t step = Random() % blocks + 1;
-  while (std::gcd(step, blocks) != 1) step = step % blocks + 1;
-  uint64_t block = Random() % blocks;
-  for (uint64_t i = 0; i < blocks && error_.empty(); ++i, block = (block + step) % blocks) {
-    RunBlock(static_cast<int64_t>(block));
+  uint64_t step = Random() % clusters + 1;
+  while (std::gcd(step, clusters) != 1) step = step % clusters + 1;
+  uint64_t cluster = Random() % clusters;
+  for (uint64_t i = 0; i < clusters && error_.empty(); ++i) {
+    RunCluster(static_cast<int64_t>(cluster));
+    cluster = (cluster + step) % clusters;
   }
   return error_;
 }
 
-void Machine::RunBlock(int64_t block) {
-  std::memset(api_.arena, 0xff, static_cast<size_t>(shape_.shared_bytes));
-  api_.block = static_cast<int>(block);
-  shadow_.Start(shape_.shared_bytes, shape_.threads, std::gcd(group_size_, shape_.producers));
-  threads_.resize(static_cast<size_t>(shape_.threads));
-  waiting_.assign(static_cast<size_t>(shape_.groups + 1 - kTlEveryone), 0);
-  warps_.resize(static_cast<size_t>((shape_.threads + lanes_ - 1) / lanes_));
+void Machine::Reserve(const LaunchShape& shape) {
+  const auto aligned = [](uintptr_t x) {
+    return (x + kArenaAlignment - 1) / kArenaAlignment * kArenaAlignment;
+  };
+  block_bytes_ = static_cast<unsigned>(aligned(std::max<uintptr_t>(shape.shared_bytes, 1)));
+  arena_storage_.resize(size_t{block_bytes_} * shape.cluster + kArenaAlignment);
+  const auto address = reinterpret_cast<uintptr_t>(arena_storage_.data());
+  api_.arena = arena_storage_.data() + (aligned(address) - address);
+}
+
+void Machine::RunCluster(int64_t cluster) {
+  const size_t bytes = size_t{block_bytes_} * shape_.cluster;
+  std::memset(api_.arena, 0xff, bytes);
+  first_block_ = cluster * shape_.cluster;
+  shadow_.Start(static_cast<int>(bytes), threads(), std::gcd(group_size_, shape_.producers));
+  threads_.resize(static_cast<size_t>(threads()));
+  waiting_.assign(static_cast<size_t>(shape_.groups + 1 - kTlEveryone) * shape_.cluster + 1, 0);
+  warps_.resize(static_cast<size_t>((threads() + lanes_ - 1) / lanes_));
   for (WarpOp& op : warps_) op.arrived = 0;
   registers_.assign(warps_.size(), 0);
-  warpgroups_.assign(static_cast<size_t>(shape_.threads / kWarpgroup), {});
+  warpgroups_.assign(static_cast<size_t>(threads() / kWarpgroup), {});
   descriptors_.clear();
   any_products_ = false;
   mbarriers_.clear();
   loads_.clear();
+  remote_arrivals_.clear();
   ready_.clear();
-  done_ = 0;
-  for (int t = 0; t < shape_.threads; ++t) {
+  done_.assign(static_cast<size_t>(shape_.cluster), 0);
+  for (int t = 0; t < threads(); ++t) {
     Thread& thread = threads_[static_cast<size_t>(t)];
     thread.context = NewContext(stacks_.stack(t), Stacks::kBytes, &FiberMain, this);
     thread.flights.clear();
@@ -144,13 +164,15 @@ void Machine::RunBlock(int64_t block) {
     thread.store_groups = 0;
     thread.stores_issued = 0;
     thread.store_reader = -1;
+    thread.remote_arrivals = 0;
+    thread.arrival_counter = -1;
     MakeReady(t);
   }
   const size_t first = Random() % ready_.size();
   std::swap(ready_[first], ready_.back());
-  api_.thread = ready_.back();
+  Choose(ready_.back());
   ready_.pop_back();
-  Switch(scheduler_, threads_[static_cast<size_t>(api_.thread)].context);
+  Switch(scheduler_, threads_[static_cast<size_t>(running_)].context);
   if (error_.empty()) {
     for (Thread& thread : threads_) {
       for (BulkStore& store : thread.stores) WriteStore(store);
@@ -162,15 +184,36 @@ void Machine::RunBlock(int64_t block) {
 void Machine::FiberMain(void* self) {
   Machine& m = Self(self);
   m.body_(m.params_, m.extents_);
-  m.CheckStoresRead(m.api_.thread);
-  m.threads_[static_cast<size_t>(m.api_.thread)].state = State::kDone;
-  if (++m.done_ == m.shape_.threads) {
-    m.CheckLoadsAwaited();
-    m.CheckRegisters();
-    Context ended;
-    Switch(ended, m.scheduler_);
-  }
+  m.EndThread();
   m.Next();
+}
+
+void Machine::EndThread() {
+  CheckStoresRead(running_);
+  threads_[static_cast<size_t>(running_)].state = State::kDone;
+  const int rank = RankOf(running_);
+  if (++done_[static_cast<size_t>(rank)] == shape_.threads) EndBlock(rank);
+  const int done = std::accumulate(done_.begin(), done_.end(), 0);
+  if (done == threads()) {
+    Context ended;
+    Switch(ended, scheduler_);
+  }
+  // Who has ended is not waited for.
+  if (waiting_.back() > 0 && waiting_.back() + done == threads()) OpenClusterBarrier();
+}
+
+void Machine::EndBlock(int rank) {
+  CheckLoadsAwaited(rank);
+  CheckArrivalsKnown(rank);
+  CheckRegisters(rank);
+}
+
+void Machine::Choose(int thread) {
+  running_ = thread;
+  api_.thread = thread % shape_.threads;
+  api_.rank = RankOf(thread);
+  api_.block = static_cast<int>(BlockOf(thread));
+  api_.base = BaseOf(api_.rank);
 }
 
 void Machine::MakeReady(int thread) {
@@ -182,9 +225,9 @@ void Machine::Next() {
   while (ready_.empty() && !loads_.empty()) LandLoad(Random() % loads_.size());
   if (ready_.empty()) ReportStuck();
   std::swap(ready_[Random() % ready_.size()], ready_.back());
-  const int from = api_.thread, to = ready_.back();
+  const int from = running_, to = ready_.back();
   ready_.pop_back();
-  api_.thread = to;
+  Choose(to);
   if (from != to) {
     Switch(threads_[static_cast<size_t>(from)].context, threads_[static_cast<size_t>(to)].context);
   }
@@ -193,11 +236,14 @@ void Machine::Next() {
 // ---- Faults
 
 std::string Machine::ThreadName(int thread) const {
-  return thread < 0 ? "several threads" : absl::StrCat("thread ", thread);
+  if (thread < 0) return "several threads";
+  return absl::StrCat("thread ", thread % shape_.threads,
+                      shape_.cluster > 1 ? absl::StrCat(" of block ", BlockOf(thread)) : "");
 }
 
 void Machine::Fail(int thread, int line, std::string_view message) {
-  error_ = absl::StrCat("line ", line, ", block ", api_.block, ", thread ", thread, ": ", message);
+  error_ = absl::StrCat("line ", line, ", block ", BlockOf(thread), ", thread ",
+                        thread % shape_.threads, ": ", message);
   Context ended;
   Switch(ended, scheduler_);
   __builtin_unreachable();
@@ -207,8 +253,8 @@ void Machine::Fail(int thread, int line, std::string_view message) {
 void Machine::ReportStuck() {
   const auto first = [&](State state) {
     int t = 0;
-    while (t < shape_.threads && threads_[static_cast<size_t>(t)].state != state) ++t;
-    return t < shape_.threads ? t : -1;
+    while (t < threads() && threads_[static_cast<size_t>(t)].state != state) ++t;
+    return t < threads() ? t : -1;
   };
   const int in_warp = first(State::kInWarp), in_group = first(State::kInWarpgroup);
   const int at_barrier = first(State::kAtBarrier);
@@ -222,22 +268,28 @@ void Machine::ReportStuck() {
                         : at_mbarrier >= 0 ? "a phase of an mbarrier never ends"
                                            : "a barrier is not reached by all of its threads";
   absl::flat_hash_set<std::pair<unsigned, int>> named;
-  for (int t = 0; t < shape_.threads; ++t) {
+  for (int t = 0; t < threads(); ++t) {
     const Thread& thread = threads_[static_cast<size_t>(t)];
     const TlPlace& at = thread.mbarrier;
     if (thread.state != State::kAtMbarrier || !named.insert({at.offset, at.line}).second) continue;
-    absl::StrAppend(&message, "; thread ", t, " waits for ", at.tile, "[", at.index, "] in line ",
-                    at.line);
+    absl::StrAppend(&message, "; ", ThreadName(t), " waits for ", at.tile, "[", at.index,
+                    "] in line ", at.line);
     const MbarrierState& m = mbarriers_.at(at.offset);
     absl::StrAppend(&message, " (", m.arrivals - m.missing, " of ", m.arrivals, " arrivals");
     if (m.transactions > 0) absl::StrAppend(&message, ", ", m.transactions, " bytes missing");
     message += ")";
   }
-  if (waiting != at_barrier && at_barrier >= 0) {
-    absl::StrAppend(&message, "; thread ", at_barrier, " waits at the barrier of line ",
-                    threads_[static_cast<size_t>(at_barrier)].line);
+  absl::flat_hash_set<std::pair<int, int>> barriers;  // block and team
+  for (int t = 0; t < threads(); ++t) {
+    const Thread& thread = threads_[static_cast<size_t>(t)];
+    if (thread.state != State::kAtBarrier) continue;
+    const bool cluster = thread.barrier == kTlCluster;
+    if (!barriers.insert({cluster ? 0 : RankOf(t), thread.barrier}).second || t == waiting)
+      continue;
+    absl::StrAppend(&message, "; ", ThreadName(t), " waits at the barrier of ",
+                    cluster ? "the cluster in line " : "line ", thread.line);
   }
-  if (done >= 0) absl::StrAppend(&message, "; thread ", done, " has ended");
+  if (done >= 0) absl::StrAppend(&message, "; ", ThreadName(done), " has ended");
   Fail(waiting, threads_[static_cast<size_t>(waiting)].line, message);
 }
 
@@ -298,63 +350,97 @@ void Machine::Shared(const TlPlace& place, int bytes, int access, const void* da
   if (options_.switch_every > 0 && --until_switch_ < 0) {
     until_switch_ = static_cast<int>(Random() % static_cast<uint64_t>(2 * options_.switch_every));
     LandSome();
-    MakeReady(api_.thread);
+    MakeReady(running_);
     Next();
   }
-  Check(api_.thread, place, bytes, access, data);
+  Check(running_, place, bytes, access, data);
 }
 
 void Machine::SharedVector(const TlPlace& place, int bytes, int access, const void* data) {
-  CheckAligned(api_.thread, place, bytes);
+  CheckAligned(running_, place, bytes);
   Shared(place, bytes, access, data);
-  banks_.Note(api_.thread, place.line, static_cast<int>(place.offset), bytes, access == kTlWrite,
+  banks_.Note(running_, place.line, static_cast<int>(place.offset), bytes, access == kTlWrite,
               false);
 }
 
 // ---- Barriers
 
-Machine::Team Machine::TeamOf(int team) const {
-  const int computing = shape_.threads - shape_.producers;
-  if (team == kTlEveryone) return {0, shape_.threads};
-  if (team == kTlBlock) return {0, computing};
-  if (team == shape_.groups) return {computing, shape_.producers};
-  return {team * group_size_, group_size_};
+ThreadRange Machine::TeamOf(int rank, int team) const {
+  const int computing = shape_.threads - shape_.producers, first = rank * shape_.threads;
+  if (team == kTlEveryone) return {first, shape_.threads};
+  if (team == kTlBlock) return {first, computing};
+  if (team == shape_.groups) return {first + computing, shape_.producers};
+  return {first + team * group_size_, group_size_};
+}
+
+int& Machine::WaitingAt(int rank, int team) {
+  const int teams = shape_.groups + 1 - kTlEveryone;
+  return waiting_[static_cast<size_t>(rank * teams + team - kTlEveryone)];
 }
 
 void Machine::Barrier(int team, int line) {
   LandSome();
-  Thread& thread = threads_[static_cast<size_t>(api_.thread)];
+  Thread& thread = threads_[static_cast<size_t>(running_)];
   thread.state = State::kAtBarrier;
   thread.barrier = team;
   thread.line = line;
-  const Team threads = TeamOf(team);
+  if (team == kTlCluster) return ClusterBarrier(line);
+  const int rank = RankOf(running_);
+  const ThreadRange threads = TeamOf(rank, team);
   const int hardware = std::max(team + 1, 0);
-  if (api_.thread < threads.first || api_.thread >= threads.first + threads.count) {
-    Fail(api_.thread, line, "the barrier is another team's");
+  if (running_ < threads.first || running_ >= threads.first + threads.count) {
+    Fail(running_, line, "the barrier is another team's");
   }
   if (team != kTlEveryone && threads.count < shape_.threads &&
       (threads.count % lanes_ != 0 || hardware >= kHardwareBarriers)) {
-    Fail(api_.thread, line,
+    Fail(running_, line,
          absl::StrCat("an illegal instruction: hardware barrier ", hardware, " for ", threads.count,
                       " threads; there are ", kHardwareBarriers, ", and each counts whole warps"));
   }
-  if (++waiting_[static_cast<size_t>(team - kTlEveryone)] == threads.count) OpenBarrier(team);
+  if (++WaitingAt(rank, team) == threads.count) OpenBarrier(rank, team);
   Next();
 }
 
-void Machine::OpenBarrier(int team) {
-  waiting_[static_cast<size_t>(team - kTlEveryone)] = 0;
-  const auto [first, count] = TeamOf(team);
+void Machine::ClusterBarrier(int line) {
+  if (threads_.size() % static_cast<size_t>(lanes_) != 0) {
+    Fail(running_, line, "a barrier of the cluster in a block that is not whole warps");
+  }
+  const int done = std::accumulate(done_.begin(), done_.end(), 0);
+  if (++waiting_.back() + done == threads()) OpenClusterBarrier();
+  Next();
+}
+
+// All threads wait there that have not ended. Those tell nobody anything any more.
+void Machine::OpenClusterBarrier() {
+  waiting_.back() = 0;
+  const int group = std::gcd(group_size_, shape_.producers);
+  std::vector<ThreadRange> whole;
+  for (int first = 0; first < threads(); first += group) {
+    const auto begin = threads_.begin() + first;
+    const auto waits = [](const Thread& t) { return t.state == State::kAtBarrier; };
+    if (std::all_of(begin, begin + group, waits)) whole.push_back({first, group});
+  }
+  shadow_.PassBarrier(whole);
+  for (int t = 0; t < threads(); ++t) {
+    if (threads_[static_cast<size_t>(t)].state == State::kAtBarrier) MakeReady(t);
+    if (t % lanes_ == 0) banks_.Flush(t / lanes_);
+  }
+}
+
+void Machine::OpenBarrier(int rank, int team) {
+  WaitingAt(rank, team) = 0;
+  const ThreadRange range = TeamOf(rank, team);
+  const auto [first, count] = range;
   const int line = threads_[static_cast<size_t>(first)].line;
   for (int t = first; t < first + count; ++t) {
     const Thread& thread = threads_[static_cast<size_t>(t)];
     if (thread.state != State::kAtBarrier || thread.barrier != team || thread.line != line) {
       Fail(t, thread.line,
-           absl::StrCat("threads meet at different barriers; thread ", first,
+           absl::StrCat("threads meet at different barriers; ", ThreadName(first),
                         " waits at that of line ", line));
     }
   }
-  shadow_.PassBarrier(first, count);
+  shadow_.PassBarrier({&range, 1});
   for (int t = first; t < first + count; ++t) {
     MakeReady(t);
     if (t % lanes_ == 0) banks_.Flush(t / lanes_);
@@ -364,12 +450,12 @@ void Machine::OpenBarrier(int team) {
 // ---- Asynchronous copies
 
 void Machine::AsyncMove(const TlPlace& to, const void* from, int bytes) {
-  Thread& thread = threads_[static_cast<size_t>(api_.thread)];
-  CheckAligned(api_.thread, to, bytes);
-  Check(api_.thread, to, bytes, kTlWrite, nullptr);
+  Thread& thread = threads_[static_cast<size_t>(running_)];
+  CheckAligned(running_, to, bytes);
+  Check(running_, to, bytes, kTlWrite, nullptr);
   const int offset = static_cast<int>(to.offset);
   shadow_.Launch(offset, bytes);
-  banks_.Note(api_.thread, to.line, offset, bytes, true, true);
+  banks_.Note(running_, to.line, offset, bytes, true, true);
   thread.flights.push_back({offset, bytes, from, thread.groups, false});
   const bool at_once =
       options_.arrival == Arrival::kEager || (options_.arrival == Arrival::kRandom && OneIn(4));
@@ -406,7 +492,7 @@ void Machine::LandSome() {
 }
 
 void Machine::AsyncWait(int pending) {
-  Thread& thread = threads_[static_cast<size_t>(api_.thread)];
+  Thread& thread = threads_[static_cast<size_t>(running_)];
   std::vector<Flight> left;
   for (Flight& flight : thread.flights) {
     if (flight.group >= thread.groups - pending) {
@@ -414,7 +500,7 @@ void Machine::AsyncWait(int pending) {
       continue;
     }
     Land(flight);
-    shadow_.Complete(flight.offset, flight.bytes, api_.thread);
+    shadow_.Complete(flight.offset, flight.bytes, running_);
   }
   thread.flights = std::move(left);
 }
@@ -422,9 +508,9 @@ void Machine::AsyncWait(int pending) {
 // ---- Instructions of a warp
 
 Machine::WarpOp& Machine::Join(WarpOp::Kind kind, int line, int detail) {
-  const int warp = api_.thread / lanes_;
-  if ((warp + 1) * lanes_ > shape_.threads) {
-    Fail(api_.thread, line,
+  const int warp = running_ / lanes_;
+  if ((warp + 1) * lanes_ > threads()) {
+    Fail(running_, line,
          absl::StrCat("a warp instruction in a warp of fewer than ", lanes_, " threads"));
   }
   WarpOp& op = warps_[static_cast<size_t>(warp)];
@@ -433,7 +519,7 @@ Machine::WarpOp& Machine::Join(WarpOp::Kind kind, int line, int detail) {
     op.line = line;
     op.detail = detail;
   } else if (op.kind != kind || op.line != line || op.detail != detail) {
-    Fail(api_.thread, line,
+    Fail(running_, line,
          absl::StrCat("lanes of one warp meet in different instructions; another is at line ",
                       op.line));
   }
@@ -441,8 +527,8 @@ Machine::WarpOp& Machine::Join(WarpOp::Kind kind, int line, int detail) {
 }
 
 void Machine::Meet(WarpOp& op) {
-  Thread& thread = threads_[static_cast<size_t>(api_.thread)];
-  const int warp = api_.thread / lanes_;
+  Thread& thread = threads_[static_cast<size_t>(running_)];
+  const int warp = running_ / lanes_;
   thread.line = op.line;
   if (++op.arrived < lanes_) {
     thread.state = State::kInWarp;
@@ -452,7 +538,7 @@ void Machine::Meet(WarpOp& op) {
   banks_.Flush(warp);
   RunWarpOp(op, warp);
   for (int t = warp * lanes_; t < (warp + 1) * lanes_; ++t) {
-    if (t != api_.thread) MakeReady(t);
+    if (t != running_) MakeReady(t);
   }
 }
 
@@ -485,8 +571,10 @@ void Machine::SetRegisters(const WarpOp& op, int warp) {
     Fail(warp * lanes_, op.line,
          absl::StrCat("setmaxnreg takes multiples of 8 from 24 to 256, not ", count));
   }
-  // Who asks for more waits until others have given them back.
-  const int all = std::accumulate(registers_.begin(), registers_.end(), 0) * lanes_;
+  // Who asks for more waits until others of its block have given them back.
+  const int warps = static_cast<int>(registers_.size()) / shape_.cluster;
+  const auto first = registers_.begin() + warp / warps * warps;
+  const int all = std::accumulate(first, first + warps, 0) * lanes_;
   if (all > kRegisters) {
     Fail(warp * lanes_, op.line,
          absl::StrCat("setmaxnreg never ends: all warps together ask for ", all,
@@ -495,8 +583,9 @@ void Machine::SetRegisters(const WarpOp& op, int warp) {
 }
 
 // Where the block ends.
-void Machine::CheckRegisters() {
-  for (size_t w = 0; w < registers_.size(); ++w) {
+void Machine::CheckRegisters(int rank) {
+  const size_t warps = registers_.size() / static_cast<size_t>(shape_.cluster);
+  for (size_t w = rank * warps; w < (rank + 1) * warps; ++w) {
     if (registers_[w] == registers_[w - w % kWarpsOfGroup]) continue;
     Fail(static_cast<int>(w) * lanes_, registers_line_,
          "the warps of a warpgroup do not all execute the same setmaxnreg");

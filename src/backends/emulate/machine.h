@@ -1,4 +1,7 @@
-// One block of threads at a time, each thread a fiber.
+// One block of threads at a time, each thread a fiber; or one cluster of blocks.
+//
+// Threads are numbered, and bytes of shared memory lie, block by block of the cluster: all that is
+// known of who has done what before whom holds across them.
 //
 // Threads take turns in a random order: at barriers and warp instructions, and now and then at an
 // access to shared memory. What a GPU would let pass unseen is an error here that ends the launch.
@@ -7,9 +10,11 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "backends/emulate/api.h"
@@ -39,6 +44,7 @@ class Machine {
     int threads, groups;  // of equal size, but for the last `producers` threads
     int producers;
     int shared_bytes;
+    int cluster = 1;  // blocks that run together; theirs are whole warpgroups where it is not 1
   };
   // Why the launch failed, or "".
   std::string Run(TlBody* body, const LaunchShape& shape, void** params, const TlExtent* extents,
@@ -68,6 +74,8 @@ class Machine {
     int64_t store_groups;  // committed
     uint32_t stores_issued;
     int store_reader, store_counter;  // of Shadow, of Progress; reader -1: none yet
+    uint32_t remote_arrivals;
+    int arrival_counter;  // of Progress: of those; -1: none yet
   };
   // A tile that a matrix descriptor was made for.
   struct Tile {
@@ -95,18 +103,29 @@ class Machine {
     std::array<unsigned long long, kMostLanes> values, results;
   };
 
-  int lane() const { return api_.thread % lanes_; }  // of the thread that runs
+  int lane() const { return running_ % lanes_; }  // of the thread that runs
 
   static Machine& Self(void* self) { return *static_cast<Machine*>(self); }
   static void FiberMain(void* self);
 
   uint64_t Random();
   bool OneIn(int n) { return Random() % static_cast<uint64_t>(n) == 0; }
-  void RunBlock(int64_t block);
+  void Reserve(const LaunchShape& shape);
+  void RunCluster(int64_t cluster);
+  // Makes it the thread that runs; the caller switches to it.
+  void Choose(int thread);
+  int threads() const { return shape_.threads * shape_.cluster; }
+  int RankOf(int thread) const { return thread / shape_.threads; }
+  int64_t BlockOf(int thread) const { return first_block_ + RankOf(thread); }
+  unsigned BaseOf(int rank) const { return static_cast<unsigned>(rank) * block_bytes_; }
+  int RankOfByte(unsigned offset) const { return static_cast<int>(offset / block_bytes_); }
+  void EndThread();
+  void EndBlock(int rank);
   // Goes on with another thread that is ready; opens what can be opened.
   void Next();
   void MakeReady(int thread);
-  void OpenBarrier(int team);
+  void OpenBarrier(int rank, int team);
+  void OpenClusterBarrier();
   [[noreturn]] void ReportStuck();
 
   [[noreturn]] void Fail(int thread, int line, std::string_view message);
@@ -120,11 +139,10 @@ class Machine {
   void Shared(const TlPlace& place, int bytes, int access, const void* data);
   void SharedVector(const TlPlace& place, int bytes, int access, const void* data);
   // Who meets: TlTeam, or a group; behind the groups come the producers.
-  struct Team {
-    int first, count;
-  };
-  Team TeamOf(int team) const;
+  ThreadRange TeamOf(int rank, int team) const;
+  int& WaitingAt(int rank, int team);
   void Barrier(int team, int line);
+  void ClusterBarrier(int line);
   void AsyncMove(const TlPlace& to, const void* from, int bytes);
   void AsyncWait(int pending);
   void Land(Flight& flight);
@@ -137,7 +155,7 @@ class Machine {
   void RunWarpOp(WarpOp& op, int warp);
   void LoadMatrices(WarpOp& op, int warp);
   void SetRegisters(const WarpOp& op, int warp);
-  void CheckRegisters();
+  void CheckRegisters(int rank);
 
   // ---- Mbarriers and bulk copies (machine_bulk.cc)
   void ConnectBulk();
@@ -145,10 +163,14 @@ class Machine {
   void InitMbarrier(const TlPlace& place, int arrivals);
   MbarrierState& FindMbarrier(const TlPlace& place);
   void Arrive(const TlPlace& place);
+  void ArriveAt(const TlPlace& place, int rank);
+  void NoteRemoteArrival(const TlPlace& place, int rank);
+  void CheckAlive(int rank, int line, std::string_view what);
   void Expect(const TlPlace& place, int bytes);
   void EndPhaseIfComplete(MbarrierState& m);
   TensorBox BoxOf(const TlBulkCopy& copy);
   void StartLoad(const TlBulkCopy& copy, const TlPlace& mbarrier);
+  void StartLoadTo(int rank, const TensorBox& box, const TlPlace& place, const TlPlace& mbarrier);
   void LandLoad(size_t i);  // of loads_
   void StartStore(const TlBulkCopy& copy);
   void ReadStore(BulkStore& store);
@@ -156,10 +178,13 @@ class Machine {
   // For reading shared memory, or whole.
   void WaitForStores(int pending, bool whole);
   void CheckStoresRead(int thread);
-  void CheckLoadsAwaited();
+  void CheckLoadsAwaited(int rank);
+  void CheckArrivalsKnown(int rank);
 
   std::unordered_map<unsigned, MbarrierState> mbarriers_;  // by offset
   std::vector<BulkLoad> loads_;                            // under way
+  // By rank of the block that is arrived at and thread that arrives; the last ones.
+  std::map<std::pair<int, int>, RemoteArrival> remote_arrivals_;
 
   // ---- Matrix products of warpgroups (machine_wgmma.cc)
   void ConnectWgmma();
@@ -190,15 +215,18 @@ class Machine {
   Context scheduler_;
   std::vector<Thread> threads_;
   std::vector<int> ready_;
-  std::vector<int> waiting_;  // threads at each team's barrier
+  std::vector<int> waiting_;  // threads at each team's barrier, by block; last the cluster's
   std::vector<WarpOp> warps_;
   // What setmaxnreg has given the threads of each warp; 0: it has not.
   std::vector<int> registers_;
   int registers_line_ = 0;
   Shadow shadow_;
   BankLog banks_;
-  int done_ = 0;
+  std::vector<int> done_;  // threads that have ended, by block
   int until_switch_ = 0;
+  int running_ = 0;  // thread
+  int64_t first_block_ = 0;
+  unsigned block_bytes_ = 0;  // from one block's shared memory to the next one's
 
   TlBody* body_ = nullptr;
   LaunchShape shape_ = {};

@@ -17,8 +17,11 @@ void Machine::ConnectBulk() {
   api_.mbarrier = [](void* self, const TlPlace* place, int op, int value) {
     Self(self).Mbarrier(*place, static_cast<TlMbarrierOp>(op), value);
   };
+  api_.mbarrier_arrive_at = [](void* self, const TlPlace* place, int rank) {
+    Self(self).ArriveAt(*place, rank);
+  };
   api_.mbarrier_init_fence = [](void* self) {
-    Self(self).shadow_.Fence(Shadow::kInitFence, Self(self).api_.thread);
+    Self(self).shadow_.Fence(Shadow::kInitFence, Self(self).running_);
   };
   api_.bulk_load = [](void* self, const TlBulkCopy* copy, const TlPlace* mbarrier) {
     Self(self).StartLoad(*copy, *mbarrier);
@@ -27,7 +30,7 @@ void Machine::ConnectBulk() {
   api_.bulk_order = [](void* self, int op, int pending) {
     Machine& m = Self(self);
     if (op == kTlBulkCommit) {
-      ++m.threads_[static_cast<size_t>(m.api_.thread)].store_groups;
+      ++m.threads_[static_cast<size_t>(m.running_)].store_groups;
     } else {
       m.WaitForStores(pending, op == kTlBulkWait);
     }
@@ -41,7 +44,7 @@ void Machine::Mbarrier(const TlPlace& place, TlMbarrierOp op, int value) {
   if (op == kTlInit) return InitMbarrier(place, value);
   if (op == kTlArrive) return Arrive(place);
   if (op == kTlExpect) return Expect(place, value);
-  Thread& thread = threads_[static_cast<size_t>(api_.thread)];
+  Thread& thread = threads_[static_cast<size_t>(running_)];
   // The phase that runs has another parity as soon as the awaited one has ended.
   while (FindMbarrier(place).phase % 2 == value) {
     thread.state = State::kAtMbarrier;
@@ -49,24 +52,24 @@ void Machine::Mbarrier(const TlPlace& place, TlMbarrierOp op, int value) {
     thread.line = place.line;
     Next();
   }
-  shadow_.Learn(static_cast<int>(place.offset), api_.thread);
+  shadow_.Learn(static_cast<int>(place.offset), running_);
   const MbarrierState& m = FindMbarrier(place);
   if (m.counter >= 0) {
-    shadow_.progress().Tell(m.counter, api_.thread, static_cast<uint32_t>(m.phase));
+    shadow_.progress().Tell(m.counter, running_, static_cast<uint32_t>(m.phase));
   }
 }
 
 void Machine::InitMbarrier(const TlPlace& place, int arrivals) {
-  CheckAligned(api_.thread, place, sizeof(long long));
-  Check(api_.thread, place, sizeof(long long), kTlWrite, nullptr);
+  CheckAligned(running_, place, sizeof(long long));
+  Check(running_, place, sizeof(long long), kTlWrite, nullptr);
   const MbarrierState made = {.place = place,
-                              .maker = api_.thread,
-                              .made = {shadow_.Fences(Shadow::kProxyFence, api_.thread),
-                                       shadow_.Fences(Shadow::kInitFence, api_.thread)},
+                              .maker = running_,
+                              .made = {shadow_.Fences(Shadow::kProxyFence, running_),
+                                       shadow_.Fences(Shadow::kInitFence, running_)},
                               .arrivals = arrivals,
                               .missing = arrivals};
   if (arrivals < 1 || !mbarriers_.try_emplace(place.offset, made).second) {
-    Fail(api_.thread, place.line,
+    Fail(running_, place.line,
          absl::StrCat(place.tile, "[", place.index, "] is made twice, or for no arrivals"));
   }
 }
@@ -74,30 +77,57 @@ void Machine::InitMbarrier(const TlPlace& place, int arrivals) {
 MbarrierState& Machine::FindMbarrier(const TlPlace& place) {
   const auto it = mbarriers_.find(place.offset);
   if (it == mbarriers_.end()) {
-    Fail(api_.thread, place.line,
+    Fail(running_, place.line,
          absl::StrCat(place.tile, "[", place.index, "] has not been made an mbarrier"));
   }
-  Check(api_.thread, place, sizeof(long long), kTlRead, nullptr);  // has been made before this
+  Check(running_, place, sizeof(long long), kTlRead, nullptr);  // has been made before this
   return it->second;
 }
 
 void Machine::Arrive(const TlPlace& place) {
   MbarrierState& m = FindMbarrier(place);
   if (m.missing == 0) {
-    Fail(api_.thread, place.line,
+    Fail(running_, place.line,
          absl::StrCat("all arrivals of this phase of ", place.tile, "[", place.index,
                       "] are there; it waits for ", m.transactions, " bytes"));
   }
-  shadow_.Arrive(static_cast<int>(place.offset), api_.thread);
+  shadow_.Arrive(static_cast<int>(place.offset), running_);
   --m.missing;
   EndPhaseIfComplete(m);
+}
+
+// It counts for the block's life, too: CheckArrivalsKnown.
+void Machine::ArriveAt(const TlPlace& place, int rank) {
+  LandSome();
+  CheckAlive(rank, place.line, "an arrival");
+  TlPlace there = place;
+  there.offset = place.offset - api_.base + BaseOf(rank);
+  if (rank != RankOf(running_)) NoteRemoteArrival(there, rank);
+  Arrive(there);
+}
+
+void Machine::NoteRemoteArrival(const TlPlace& place, int rank) {
+  Thread& thread = threads_[static_cast<size_t>(running_)];
+  if (thread.arrival_counter < 0) thread.arrival_counter = shadow_.progress().NewCounter();
+  shadow_.progress().Tell(thread.arrival_counter, running_, ++thread.remote_arrivals);
+  remote_arrivals_[{rank, running_}] = {place, thread.remote_arrivals};
+}
+
+// Is there such a block, and has it not ended?
+void Machine::CheckAlive(int rank, int line, std::string_view what) {
+  if (rank < 0 || rank >= shape_.cluster) {
+    Fail(running_, line,
+         absl::StrCat(what, " at block ", rank, " of a cluster of ", shape_.cluster));
+  }
+  if (done_[static_cast<size_t>(rank)] < shape_.threads) return;
+  Fail(running_, line, absl::StrCat(what, " at block ", first_block_ + rank, ", which has ended"));
 }
 
 void Machine::Expect(const TlPlace& place, int bytes) {
   MbarrierState& m = FindMbarrier(place);
   m.transactions += bytes;
   if (bytes < 0 || m.transactions > kMaxTransactions) {
-    Fail(api_.thread, place.line,
+    Fail(running_, place.line,
          absl::StrCat(place.tile, "[", place.index, "] expects ", m.transactions,
                       " bytes; a phase takes 0 to ", kMaxTransactions));
   }
@@ -120,7 +150,7 @@ void Machine::EndPhaseIfComplete(MbarrierState& m) {
                          m.counter, static_cast<uint32_t>(m.phase));
   }
   m.landed.clear();
-  for (int t = 0; t < shape_.threads; ++t) {
+  for (int t = 0; t < threads(); ++t) {
     const Thread& thread = threads_[static_cast<size_t>(t)];
     if (thread.state == State::kAtMbarrier && thread.mbarrier.offset == m.place.offset)
       MakeReady(t);
@@ -136,7 +166,7 @@ TensorBox Machine::BoxOf(const TlBulkCopy& copy) {
   std::copy_n(copy.at, 5, box.at.begin());
   const TlPlace& place = copy.place;
   const auto fail = [&](std::string_view what) {
-    Fail(api_.thread, place.line,
+    Fail(running_, place.line,
          absl::StrCat("the box at ", place.tile, "[", place.index, "]: ", what));
   };
   if (box.map.mark != kTlTensorMap) fail("its map is none");
@@ -153,21 +183,35 @@ TensorBox Machine::BoxOf(const TlBulkCopy& copy) {
 }
 
 void Machine::StartLoad(const TlBulkCopy& copy, const TlPlace& mbarrier) {
-  const TlPlace& place = copy.place;
   const TensorBox box = BoxOf(copy);
+  if (copy.blocks == 0) return StartLoadTo(api_.rank, box, copy.place, mbarrier);
+  for (int rank = 0; copy.blocks >> rank != 0; ++rank) {
+    if ((copy.blocks >> rank & 1) == 0) continue;
+    CheckAlive(rank, copy.place.line, "a bulk copy");
+    TlPlace place = copy.place, there = mbarrier;
+    place.offset += BaseOf(rank) - api_.base;
+    there.offset += BaseOf(rank) - api_.base;
+    StartLoadTo(rank, box, place, there);
+  }
+}
+
+void Machine::StartLoadTo(int rank, const TensorBox& box, const TlPlace& place,
+                          const TlPlace& mbarrier) {
   MbarrierState& m = FindMbarrier(mbarrier);
-  const Shadow::Knowledge known = shadow_.KnownToAll(api_.thread, 1);
+  const Shadow::Knowledge known = shadow_.KnownToAll(running_, 1);
+  // A proxy fence is about the async proxy of its own block.
+  const bool own = rank == RankOf(running_);
   if (!shadow_.Fenced(Shadow::kInitFence, m.maker, m.made[Shadow::kInitFence], known) &&
-      !shadow_.Fenced(Shadow::kProxyFence, m.maker, m.made[Shadow::kProxyFence], known)) {
-    Fail(
-        api_.thread, place.line,
-        absl::StrCat("a copy to ", m.place.tile, "[", m.place.index, "], which thread ", m.maker,
-                     " made (line ", m.place.line, ") without a fence that tells the async proxy"));
+      !(own && shadow_.Fenced(Shadow::kProxyFence, m.maker, m.made[Shadow::kProxyFence], known))) {
+    Fail(running_, place.line,
+         absl::StrCat("a copy to ", m.place.tile, "[", m.place.index, "], which ",
+                      ThreadName(m.maker), " made (line ", m.place.line,
+                      ") without a fence that tells the async proxy"));
   }
   const int offset = static_cast<int>(place.offset), bytes = static_cast<int>(box.bytes());
   const Shadow::Conflict conflict = shadow_.LaunchBulk(offset, bytes, known, place.line);
   if (conflict) {
-    FailConflict(api_.thread, place.line,
+    FailConflict(running_, place.line,
                  absl::StrCat("a bulk copy writes ", bytes, " bytes from ", place.tile, "[",
                               place.index, "] on: "),
                  conflict);
@@ -175,9 +219,9 @@ void Machine::StartLoad(const TlBulkCopy& copy, const TlPlace& mbarrier) {
   if (m.counter < 0) m.counter = shadow_.progress().NewCounter();
   ++m.flying;
   m.loaded = m.phase + 1;
-  m.load_thread = api_.thread;
+  m.load_thread = running_;
   m.load_line = place.line;
-  loads_.push_back({box, place.offset, mbarrier.offset, api_.thread, place.line});
+  loads_.push_back({box, place.offset, mbarrier.offset, running_, place.line});
   const bool at_once =
       options_.arrival == Arrival::kEager || (options_.arrival == Arrival::kRandom && OneIn(4));
   if (at_once) LandLoad(loads_.size() - 1);
@@ -196,7 +240,7 @@ void Machine::LandLoad(size_t i) {
 }
 
 void Machine::StartStore(const TlBulkCopy& copy) {
-  Thread& thread = threads_[static_cast<size_t>(api_.thread)];
+  Thread& thread = threads_[static_cast<size_t>(running_)];
   const TlPlace& place = copy.place;
   if (thread.store_reader < 0) {
     thread.store_counter = shadow_.progress().NewCounter();
@@ -213,10 +257,10 @@ void Machine::StartStore(const TlBulkCopy& copy) {
                      .elements = {}};
   const int bytes = static_cast<int>(store.box.bytes());
   const Shadow::Conflict conflict =
-      shadow_.ReadAsync(static_cast<int>(place.offset), bytes, shadow_.KnownToAll(api_.thread, 1),
+      shadow_.ReadAsync(static_cast<int>(place.offset), bytes, shadow_.KnownToAll(running_, 1),
                         thread.store_reader, store.number, place.line);
   if (conflict) {
-    FailConflict(api_.thread, place.line,
+    FailConflict(running_, place.line,
                  absl::StrCat("a bulk copy reads ", bytes, " bytes from ", place.tile, "[",
                               place.index, "] on: "),
                  conflict);
@@ -236,13 +280,13 @@ void Machine::WriteStore(BulkStore& store) {
 }
 
 void Machine::WaitForStores(int pending, bool whole) {
-  Thread& thread = threads_[static_cast<size_t>(api_.thread)];
+  Thread& thread = threads_[static_cast<size_t>(running_)];
   for (BulkStore& store : thread.stores) {
     if (store.group >= thread.store_groups - pending) break;
     ReadStore(store);
     store.waited = true;
     if (whole) WriteStore(store);
-    shadow_.progress().Tell(thread.store_counter, api_.thread, store.number);
+    shadow_.progress().Tell(thread.store_counter, running_, store.number);
   }
   const auto done = [](const BulkStore& store) { return store.waited && store.written; };
   std::erase_if(thread.stores, done);
@@ -258,17 +302,37 @@ void Machine::CheckStoresRead(int thread) {
   }
 }
 
-void Machine::CheckLoadsAwaited() {
+void Machine::CheckLoadsAwaited(int rank) {
+  const auto [first, count] = TeamOf(rank, kTlEveryone);
   for (const auto& [offset, m] : mbarriers_) {
-    if (m.counter < 0) continue;
+    if (m.counter < 0 || RankOfByte(offset) != rank) continue;
     bool known = false;
-    for (int t = 0; t < shape_.threads; ++t) {
+    for (int t = first; t < first + count; ++t) {
       known = known || shadow_.progress().Known(m.counter, t) >= static_cast<uint32_t>(m.loaded);
     }
     if (known) continue;
     Fail(m.load_thread, m.load_line,
          absl::StrCat("the block ends without having waited at ", m.place.tile, "[", m.place.index,
                       "] for this bulk copy"));
+  }
+}
+
+// A block that ends before somebody's arrival is too late to be arrived at; so one that does not
+// know of the arrival might have been.
+void Machine::CheckArrivalsKnown(int rank) {
+  const auto [first, count] = TeamOf(rank, kTlEveryone);
+  for (const auto& [who, arrival] : remote_arrivals_) {
+    if (who.first != rank) continue;
+    const int counter = threads_[static_cast<size_t>(who.second)].arrival_counter;
+    bool known = false;
+    for (int t = first; t < first + count; ++t) {
+      known = known || shadow_.progress().Known(counter, t) >= arrival.number;
+    }
+    if (known) continue;
+    Fail(
+        who.second, arrival.place.line,
+        absl::StrCat("block ", first_block_ + rank, " ends without knowing of this arrival at its ",
+                     arrival.place.tile, "[", arrival.place.index, "]"));
   }
 }
 

@@ -26,9 +26,11 @@ bool SameCall(const TlWgmma& x, const TlWgmma& y) {
 void Machine::ConnectWgmma() {
   api_.descriptor = [](void* self, const TlPlace* place, unsigned begin, unsigned end, int leading,
                        int stride, int swizzle) -> unsigned long long {
-    return Self(self).Descriptor(
-        *place, {place->tile, begin, end},
-        {place->offset, static_cast<unsigned>(leading), static_cast<unsigned>(stride), swizzle});
+    // Instructions address their own block's memory.
+    const unsigned base = Self(self).api_.base;
+    return Self(self).Descriptor(*place, {place->tile, begin - base, end - base},
+                                 {place->offset - base, static_cast<unsigned>(leading),
+                                  static_cast<unsigned>(stride), swizzle});
   };
   api_.wgmma = [](void* self, const TlWgmma* call) { Self(self).JoinProduct(*call); };
   api_.wgmma_order = [](void* self, int op, int pending, int line) {
@@ -37,13 +39,13 @@ void Machine::ConnectWgmma() {
     m.Meet(m.Join(kind, line, pending));
   };
   api_.proxy_fence = [](void* self) {
-    Self(self).shadow_.Fence(Shadow::kProxyFence, Self(self).api_.thread);
+    Self(self).shadow_.Fence(Shadow::kProxyFence, Self(self).running_);
   };
 }
 
 uint64_t Machine::Descriptor(const TlPlace& place, const Tile& tile, const SharedMatrix& matrix) {
   const auto fail = [&](std::string_view what) {
-    Fail(api_.thread, place.line,
+    Fail(running_, place.line,
          absl::StrCat("the matrix from ", place.tile, "[", place.index, "] on: ", what));
   };
   if (place.offset % kChunk != 0) fail("its address is no multiple of 16 bytes");
@@ -66,15 +68,15 @@ uint64_t Machine::Descriptor(const TlPlace& place, const Tile& tile, const Share
 // ---- Issue
 
 void Machine::JoinProduct(const TlWgmma& call) {
-  const int index = api_.thread / kWarpgroup, me = api_.thread % kWarpgroup;
-  if ((index + 1) * kWarpgroup > shape_.threads) {
-    Fail(api_.thread, call.line, "wgmma in a warpgroup of fewer than 128 threads");
+  const int index = running_ / kWarpgroup, me = running_ % kWarpgroup;
+  if ((index + 1) * kWarpgroup > threads()) {
+    Fail(running_, call.line, "wgmma in a warpgroup of fewer than 128 threads");
   }
   Warpgroup& group = warpgroups_[static_cast<size_t>(index)];
   if (group.arrived == 0) {
     group.call = call;
   } else if (!SameCall(group.call, call)) {
-    Fail(api_.thread, call.line,
+    Fail(running_, call.line,
          absl::StrCat(
              "threads of one warpgroup meet in different products, or in one with different "
              "descriptors; another is at line ",
@@ -82,7 +84,7 @@ void Machine::JoinProduct(const TlWgmma& call) {
   }
   group.c[me] = call.c_registers;
   group.a[me] = call.a_registers;
-  Thread& thread = threads_[static_cast<size_t>(api_.thread)];
+  Thread& thread = threads_[static_cast<size_t>(running_)];
   thread.line = call.line;
   if (++group.arrived < kWarpgroup) {
     thread.state = State::kInWarpgroup;
@@ -92,7 +94,7 @@ void Machine::JoinProduct(const TlWgmma& call) {
   const int first = index * kWarpgroup;
   IssueProduct(group, first);
   for (int t = first; t < first + kWarpgroup; ++t) {
-    if (t != api_.thread) MakeReady(t);
+    if (t != running_) MakeReady(t);
   }
 }
 
@@ -189,6 +191,7 @@ void Machine::CheckMatrix(int first_thread, const Warpgroup& group, const Produc
   const auto found = descriptors_.find(bits);
   const auto all = static_cast<unsigned>(shape_.shared_bytes);
   const Tile tile = found == descriptors_.end() ? Tile{"shared memory", 0, all} : found->second;
+  const unsigned base = BaseOf(RankOf(first_thread));
   const std::string what = absl::StrCat("wgmma reads ", is_a ? "A" : "B", " from ", tile.name);
   for (int step = 0; step < call.steps; ++step) {
     const SharedMatrix matrix = MatrixOfStep(bits, is_a ? call.a_step : call.b_step, step);
@@ -199,26 +202,28 @@ void Machine::CheckMatrix(int first_thread, const Warpgroup& group, const Produc
              absl::StrCat(what, ": byte ", static_cast<int>(at - tile.begin), " is outside of its ",
                           tile.end - tile.begin, " bytes (step ", step, ")"));
       }
-      const Shadow::Conflict conflict = shadow_.ReadAsync(static_cast<int>(at), kChunk, known,
-                                                          group.reader, product.number, call.line);
+      const Shadow::Conflict conflict = shadow_.ReadAsync(
+          static_cast<int>(base + at), kChunk, known, group.reader, product.number, call.line);
       if (conflict) {
-        FailConflict(
-            first_thread, call.line,
-            absl::StrCat(what, ", byte ", conflict.byte - static_cast<int>(tile.begin), ": "),
-            conflict);
+        FailConflict(first_thread, call.line,
+                     absl::StrCat(what, ", byte ",
+                                  conflict.byte - static_cast<int>(base + tile.begin), ": "),
+                     conflict);
       }
     }
   }
 }
 
 void Machine::ComputeUpTo(Warpgroup& group, uint32_t number) {
+  const auto index = static_cast<int>(&group - warpgroups_.data());
+  const unsigned char* arena = api_.arena + BaseOf(RankOf(index * kWarpgroup));
   for (Product& p : group.products) {
     if (p.number > number) return;
     if (p.computed) continue;
     p.computed = true;
     const unsigned char* a = p.factors.empty() ? nullptr : p.factors.data();
     for (int step = 0; step < p.call.steps; ++step) {
-      Wgmma(p.call, step, api_.arena, p.sums->values.data(), a);
+      Wgmma(p.call, step, arena, p.sums->values.data(), a);
     }
   }
 }
@@ -227,7 +232,7 @@ void Machine::ComputeUpTo(Warpgroup& group, uint32_t number) {
 
 void Machine::OrderProducts(const WarpOp& op, int warp) {
   const int index = warp / kWarpsOfGroup;
-  if ((index + 1) * kWarpgroup > shape_.threads) {
+  if ((index + 1) * kWarpgroup > threads()) {
     Fail(warp * kWarp, op.line, "wgmma in a warpgroup of fewer than 128 threads");
   }
   if (op.kind == WarpOp::kWgmmaFence) return FenceRegisters(warp);

@@ -20,7 +20,7 @@ struct EmulateOptions {
   // where they wait.
   int switch_every = 200;
   int warp_size = 32;  // lanes: 32 or 64
-  int residents = 3;   // blocks of a persistent launch
+  int residents = 3;   // blocks, or clusters of them, of a persistent launch
 };
 
 // Accesses of whole warps to shared memory, and the extra passes that bank conflicts cost them.

@@ -107,8 +107,9 @@ struct TlShared {
   TlRef<TlShared> operator[](long long i, int line = __builtin_LINE()) const {
     return {this, i, line};
   }
+  unsigned Begin() const { return tl_api->base + offset; }
   TlPlace Place(long long i, int line) const {
-    return {name, i, offset + (unsigned)i * (unsigned)sizeof(T), line};
+    return {name, i, Begin() + (unsigned)i * (unsigned)sizeof(T), line};
   }
   bool Inside(long long i, int bytes) const {
     return i >= 0 && i * (long long)sizeof(T) + bytes <= elements * (long long)sizeof(T);

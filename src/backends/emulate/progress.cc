@@ -26,10 +26,14 @@ uint32_t Progress::KnownToAll(int counter, int first, int count) const {
   return *std::min_element(begin, begin + count);
 }
 
-void Progress::Meet(int first, int count) {
+void Progress::Meet(std::span<const ThreadRange> threads) {
   for (Counts& known : known_) {
-    const auto begin = known.begin() + first;
-    std::fill_n(begin, count, *std::max_element(begin, begin + count));
+    uint32_t all = 0;
+    for (const ThreadRange& r : threads) {
+      const auto begin = known.begin() + r.first;
+      all = std::max(all, *std::max_element(begin, begin + r.count));
+    }
+    for (const ThreadRange& r : threads) std::fill_n(known.begin() + r.first, r.count, all);
   }
 }
 

@@ -7,10 +7,15 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <unordered_map>
 #include <vector>
 
 namespace tl::emulate {
+
+struct ThreadRange {
+  int first, count;
+};
 
 class Progress {
  public:
@@ -25,8 +30,8 @@ class Progress {
   uint32_t KnownToAll(int counter, int first, int count) const;
   int counters() const { return static_cast<int>(known_.size()); }
 
-  // What one of the threads [first, first + count) knows, all know now.
-  void Meet(int first, int count);
+  // What one of these threads knows, all know now.
+  void Meet(std::span<const ThreadRange> threads);
   // Mbarriers, by their offsets.
   void Arrive(int mbarrier, int thread);
   void EndPhase(int mbarrier);

@@ -25,17 +25,22 @@ void Shadow::Start(int bytes, int threads, int group_size) {
   progress_.Start(threads);
 }
 
-void Shadow::PassBarrier(int first_thread, int count) {
-  progress_.Meet(first_thread, count);
-  const auto first = static_cast<size_t>(GroupOf(first_thread)),
-             last = static_cast<size_t>(GroupOf(first_thread + count - 1));
-  for (size_t g = first; g <= last; ++g) ++now_[g];
-  // What one of them knows, all know now; and what they all did.
-  for (size_t g = 0; g < groups(); ++g) {
-    uint32_t all = first <= g && g <= last ? now_[g] : 0;
-    for (int t = first_thread; t < first_thread + count; ++t) all = std::max(all, KnownBy(t, g));
-    for (int t = first_thread; t < first_thread + count; ++t) KnownBy(t, g) = all;
+void Shadow::PassBarrier(std::span<const ThreadRange> threads) {
+  progress_.Meet(threads);
+  Clocks all(groups(), 0);
+  for (const ThreadRange& r : threads) {
+    for (int g = GroupOf(r.first); g <= GroupOf(r.first + r.count - 1); ++g) all[g] = ++now_[g];
   }
+  const auto for_each = [&](auto visit) {
+    for (const ThreadRange& r : threads) {
+      for (int t = r.first; t < r.first + r.count; ++t) {
+        for (size_t g = 0; g < groups(); ++g) visit(KnownBy(t, g), all[g]);
+      }
+    }
+  };
+  // What one of them knows, all know now; and what they all did.
+  for_each([](uint32_t known, uint32_t& most) { most = std::max(most, known); });
+  for_each([](uint32_t& known, uint32_t most) { known = most; });
 }
 
 void Shadow::Arrive(int mbarrier, int thread) {

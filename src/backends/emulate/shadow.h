@@ -19,6 +19,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <unordered_map>
 #include <vector>
 
@@ -30,7 +31,8 @@ class Shadow {
  public:
   // Forgets everything. `thread / group_size` is a thread's group.
   void Start(int bytes, int threads, int group_size);
-  void PassBarrier(int first_thread, int count);  // whole groups
+  // Whole groups meet.
+  void PassBarrier(std::span<const ThreadRange> threads);
 
   // Mbarriers, by their offsets.
   void Arrive(int mbarrier, int thread);

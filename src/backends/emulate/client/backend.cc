@@ -185,7 +185,7 @@ class EmulateBackend : public Backend {
     std::vector<tl_emulate_entry> list;
     for (const Entry& e : entries) {
       list.push_back({e.symbol.c_str(), e.threads, e.groups, e.shared_bytes, e.producers,
-                      e.persistent ? 1 : 0});
+                      e.persistent ? 1 : 0, e.cluster});
     }
     char* error = nullptr;
     tl_emulate_program* program = functions->build(

@@ -34,9 +34,14 @@ TL_EXPORT tl_emulate_program* tl_emulate_build(const char* language, const char*
   generated.language = language;
   generated.source.assign(source, bytes);
   for (int i = 0; i < num_entries; ++i) {
-    generated.entries.push_back({entries[i].symbol, entries[i].threads, entries[i].groups,
-                                 entries[i].shared_bytes, entries[i].producers,
-                                 entries[i].persistent != 0});
+    generated.entries.push_back({.symbol = entries[i].symbol,
+                                 .threads = entries[i].threads,
+                                 .groups = entries[i].groups,
+                                 .shared_bytes = entries[i].shared_bytes,
+                                 .producers = entries[i].producers,
+                                 .persistent = entries[i].persistent != 0,
+                                 .boxes = {},
+                                 .cluster = entries[i].cluster});
   }
   auto program = tl::EmulatedProgram::Build(generated, compiler);
   if (program.ok()) return new tl_emulate_program{*std::move(program)};
