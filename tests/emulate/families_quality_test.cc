@@ -44,6 +44,7 @@ const std::vector<Family>& Families() {
       {"silu_and_mul", {}},
       {"rope", {}},
       {"gemm", {{"bias", "on"}, {"act", "gelu"}, {"residual", "on"}}, 1},
+      {"gemm", {{"M", "4096"}, {"N", "4096"}, {"K", "4096"}, {"cm", "2"}}, 1},
       {"gemm_batched", {}, 1},
       {"gemm_split_k", {{"bias", "on"}, {"act", "gelu"}, {"residual", "on"}}, 1},
       {"attention", {}, 2, 16},

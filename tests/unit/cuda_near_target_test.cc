@@ -89,6 +89,7 @@ class NearTargetTest : public ::testing::Test {
           0, {MakeInt(0), Thread(8), Thread(64)}, tile_, MakeInt(0), mbarriers_, MakeInt(0)});
       Add(ProxyFence{});
     }
+    if (target.max_cluster > 1) AddCluster();
     Add(LoadMatrix{a_, MakeInt(0), tile_, Thread(8), 4, false});
     Add(LoadMatrix{b_, MakeInt(0), tile_, Thread(8), 2, true});
     if (target.async_copies)
@@ -98,6 +99,21 @@ class NearTargetTest : public ::testing::Test {
     const ExprRef block =
         MakeBinary(BinaryOp::kMul, MakeVar(block_, ScalarType::kInt), MakeInt(128));
     Add(VectorMove{y_, MakeBinary(BinaryOp::kAdd, block, Thread(4)), c_, MakeInt(0), 4});
+  }
+  void AddCluster() {
+    launch_.cluster = {2, 2};
+    launch_.rank = module_.AddVar("rank", ScalarType::kInt, VarRole::kThread);
+    const ExprRef rank = MakeVar(launch_.rank, ScalarType::kInt);
+    Add(MbarrierFence{});
+    Add(Barrier{Team::kCluster});
+    Add(Mbarrier{Mbarrier::Op::kArrive, mbarriers_, MakeInt(1), nullptr, MakeInt(3)});
+    Add(BulkLoad{0,
+                 {MakeInt(0), Thread(8), Thread(64)},
+                 tile_,
+                 MakeInt(0),
+                 mbarriers_,
+                 MakeInt(0),
+                 MakeBinary(BinaryOp::kShl, MakeInt(3), rank)});
   }
   static int Bf16Atom(const Target& target) {
     for (size_t i = 0; i < target.matrix_atoms.size(); ++i) {
@@ -247,7 +263,8 @@ class NearTargetNvrtcTest : public NearTargetTest {
 TEST_F(NearTargetNvrtcTest, EveryStatementOnEveryArchitecture) {
   for (const char* name : {"sm_75", "sm_80", "sm_86", "sm_89", "sm_90a", "sm_100a", "sm_120a"}) {
     const Target target = *FindCudaTarget(name);
-    launch_.body.clear(), launch_.boxes.clear();
+    launch_.body.clear(), launch_.boxes.clear(), launch_.cluster.clear();
+    launch_.rank = kNoId;
     AddEverything(target);
     ExpectCompiles(*Generate(target), target);
   }
