@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
+#include "ir/unparse.h"
 #include "tests/emulate/emulate_testing.h"
 
 namespace tl {
@@ -127,6 +128,10 @@ TEST(Cluster, WhichLoopsLoadForOthers) {
     for (const char* part : {"tl_cluster_barrier", "tl_bulk_load_to", "tl_mbarrier_arrive_at"}) {
       EXPECT_EQ(absl::StrContains(source, part), c.clusters) << part;
     }
+    const std::string text = ToText(program->thread);
+    for (const char* part : {"cluster_barrier", "mbarrier_fence", "cluster=["}) {
+      EXPECT_EQ(absl::StrContains(text, part), c.clusters) << part;
+    }
   }
 }
 
@@ -180,6 +185,7 @@ TEST(Cluster, ClustersOfFourBlocks) {
 TEST(Cluster, OtherLayoutsOfProducts) {
   ExpectProducts({{2, 1}, {1, 2}}, {3}, true, {{"ta", "on"}, {"tb", "off"}});
   ExpectProducts({{2, 1}}, {3}, true, {{"bk", "128"}, {"t", "bf16"}});
+  ExpectProducts({{2, 1}, {1, 2}}, {3}, true, {{"way", "swapped"}, {"bm", "16"}, {"bn", "64"}});
   ExpectProducts({{2, 2}}, {2}, false, {{"thr", "256"}, {"bm", "128"}, {"cm", "2"}});
 }
 
