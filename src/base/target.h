@@ -52,13 +52,14 @@ struct Target {
   // Fragments may live in the registers of a block's threads; else all tiles lie in shared memory.
   bool register_fragments = false;
   bool async_copies = false;     // global to shared memory without passing through registers
-  bool bulk_copies = false;      // BulkLoad
+  bool bulk_copies = false;      // BulkLoad, BulkStore
   int max_cluster = 1;           // blocks that can run together, and load boxes for each other
   bool early_starts = false;     // a kernel may start while the one before it ends, and wait there
   int registers = 0;             // of a multiprocessor; 0: unknown
   int most_registers = 0;        // of a thread
   bool moves_registers = false;  // warps hand registers to each other, four by four
   bool matrix_loads = false;     // LoadMatrix
+  bool matrix_stores = false;    // StoreMatrix
   std::vector<MatrixAtom> matrix_atoms;  // fastest first among those that fit one gemm
 };
 

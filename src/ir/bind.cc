@@ -689,6 +689,12 @@ Status Binder::BindLaunchAttr(const syntax::Attr& attr, Launch& out) {
     out.producer = name == "warp"   ? Producer::kWarp
                    : name == "self" ? Producer::kSelf
                                     : Producer::kAuto;
+  } else if (attr.name == "stores") {
+    TL_ASSIGN_OR_RETURN(std::string name,
+                        BindChoice(attr.value, "stores", {"auto", "threads", "bulk"}));
+    out.stores = name == "threads" ? Stores::kThreads
+                 : name == "bulk"  ? Stores::kBulk
+                                   : Stores::kAuto;
   } else if (attr.name == "order") {
     const bool call = attr.value->kind == ExprKind::kCall;
     const std::string& order = attr.value->text;
@@ -720,8 +726,9 @@ Status Binder::BindLaunchAttr(const syntax::Attr& attr, Launch& out) {
   } else {
     return SemanticError(
         attr.span,
-        absl::StrCat("a launch has no attribute '", attr.name,
-                     "'; it has persistent, groups, threads, blocks, order, producer, cluster"));
+        absl::StrCat(
+            "a launch has no attribute '", attr.name,
+            "'; it has persistent, groups, threads, blocks, order, producer, stores, cluster"));
   }
   return absl::OkStatus();
 }

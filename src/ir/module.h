@@ -108,7 +108,8 @@ struct Buffer {
 
   // From level Selected on. Shared tiles: the order within a row, of the last two dims.
   Swizzle swizzle;
-  // Matrix instructions read it where it lies (MatrixAtom::form kWgmma): its rows are in panels.
+  // Matrix instructions (MatrixAtom::form kWgmma) or BulkStores read it where it lies: its rows are
+  // in panels.
   bool in_place = false;
   // From level Planned on. Dim 0 counts the slots of a ring, whose waits and barriers the
   // pipeline's plan has placed.
@@ -389,6 +390,25 @@ struct BulkLoad {
   // place in all whose bits are set, and counts for the same mbarrier in each.
   ExprRef blocks = nullptr;
 };
+// The same from shared memory to a tensor; what lies outside of the tensor is dropped. Belongs to
+// the group of this thread's that its next BulkSync closes. The launch touches these elements in no
+// other way before the thread has waited.
+struct BulkStore {
+  int box;
+  std::vector<ExprRef> at;
+  BufferId src;
+  ExprRef src_offset;
+};
+// What the thread does around its BulkStores.
+struct BulkSync {
+  enum class Op : uint8_t {
+    kCommit,    // closes the group of the stores since the last commit
+    kWaitRead,  // until at most `pending` of the newest groups have yet to read shared memory
+    kWait,      // until at most `pending` of them have yet to write
+  };
+  Op op;
+  int pending = 0;
+};
 // Closes the group of this thread's asynchronous copies since the last commit; empty groups count.
 struct AsyncCommit {};
 // Waits until at most `pending` of this thread's newest groups are under way.
@@ -404,6 +424,16 @@ struct LoadMatrix {
   BufferId dst;  // local
   ExprRef dst_offset;
   BufferId src;  // shared
+  ExprRef src_offset;
+  int matrices;
+  bool transpose;
+};
+// stmatrix: the same the other way, of 16-bit elements. Lane i's registers src[src_offset], ... go
+// to where LoadMatrix would have them from.
+struct StoreMatrix {
+  BufferId dst;  // shared
+  ExprRef dst_offset;
+  BufferId src;  // local
   ExprRef src_offset;
   int matrices;
   bool transpose;
@@ -510,12 +540,12 @@ struct Mbarrier {
 struct MbarrierFence {};
 
 struct Stmt {
-  using Node =
-      std::variant<Let, Assign, Alloc, Store, AtomicElement, For, If, Copy, Fill, Gemm, Reduce,
-                   ArgMax, CumSum, Finish, Atomic, Parallel, OnGroup, Lag, InTurn, Send, Recv,
-                   ThreadFor, Barrier, OnFirstThread, ChannelAcquire, ChannelRelease, SlotFor,
-                   VectorMove, AsyncMove, AsyncCommit, AsyncWait, LoadMatrix, Mma, Wgmma, WgmmaSync,
-                   ProxyFence, LaneExchange, Mbarrier, BulkLoad, OnProducer, MbarrierFence>;
+  using Node = std::variant<Let, Assign, Alloc, Store, AtomicElement, For, If, Copy, Fill, Gemm,
+                            Reduce, ArgMax, CumSum, Finish, Atomic, Parallel, OnGroup, Lag, InTurn,
+                            Send, Recv, ThreadFor, Barrier, OnFirstThread, ChannelAcquire,
+                            ChannelRelease, SlotFor, VectorMove, AsyncMove, AsyncCommit, AsyncWait,
+                            LoadMatrix, Mma, Wgmma, WgmmaSync, ProxyFence, LaneExchange, Mbarrier,
+                            BulkLoad, OnProducer, MbarrierFence, StoreMatrix, BulkStore, BulkSync>;
   Node node;
   Span span;
   int id = 0;  // number of the statement in program order, from 1; 0: made by a pass
@@ -565,6 +595,8 @@ struct TensorBox {
 
 enum class Order : uint8_t { kRow, kCol, kLongest };
 enum class Producer : uint8_t { kAuto, kWarp, kSelf };
+// How tiles leave for tensors: by threads, or in boxes where that is possible.
+enum class Stores : uint8_t { kAuto, kThreads, kBulk };
 
 struct Launch {
   std::vector<GridAxis> axes;      // axis 0 varies fastest
@@ -577,6 +609,7 @@ struct Launch {
   int panel = 0;          // `order=row(8)`: tiles per panel; 0: plain
   VarId longest = kNoId;  // order=longest(m)
   Producer producer = Producer::kAuto;
+  Stores stores = Stores::kAuto;  // auto: by threads
   // Blocks along each axis that run together; empty: none. The first passes keep it where the
   // target has clusters, and plan_pipelines where it is of use.
   std::vector<int> cluster;
@@ -584,7 +617,7 @@ struct Launch {
   // of each of them and of each other thread, where they differ, else 0.
   int producers = 0;
   int producer_registers = 0, registers = 0;
-  std::vector<TensorBox> boxes;  // level Thread: of BulkLoads
+  std::vector<TensorBox> boxes;  // level Thread: of BulkLoads and BulkStores
   int64_t arena_bytes = 0;       // level Thread: shared memory (scratch on a CPU) of one block
   // Level Thread: index of the block in the one-dimensional grid; `axes` are decoded from it by
   // Lets. Of persistent launches it is a Let itself (from expand_persistent on): each of `grid`

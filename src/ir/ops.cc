@@ -34,6 +34,7 @@ constexpr AttrSpec kLaunchAttrs[] = {
     {"blocks", AttrKind::kValue},
     {"order", AttrKind::kChoice, kOrders, /*argument=*/true},
     {"producer", AttrKind::kValue},  // a word, or what stands for one when compiling
+    {"stores", AttrKind::kValue},    // the same
     {"cluster", AttrKind::kList},
 };
 

@@ -496,6 +496,12 @@ class Unparser {
     s.targets.push_back(ElementText(x.dst, x.dst_offset));
     out.push_back(std::move(s));
   }
+  void Write(const StoreMatrix& x, Out& out) {
+    syntax::Stmt s{.op = x.transpose ? "store_matrix_trans" : "store_matrix"};
+    s.operands = {ElementText(x.src, x.src_offset), IntText(x.matrices)};
+    s.targets.push_back(ElementText(x.dst, x.dst_offset));
+    out.push_back(std::move(s));
+  }
   void Write(const Mma& x, Out& out) {
     syntax::Stmt s{.op = "mma"};
     s.operands = {IntText(x.atom), ElementText(x.a, x.a_offset), ElementText(x.b, x.b_offset)};
@@ -548,6 +554,21 @@ class Unparser {
     out.push_back(std::move(s));
   }
 
+  void Write(const BulkStore& x, Out& out) {
+    syntax::Stmt s{.op = "store_box"};
+    s.operands.push_back(ElementText(x.src, x.src_offset));
+    s.operands.push_back(IntText(x.box));
+    for (const ExprRef& e : x.at) s.operands.push_back(Text(e));
+    out.push_back(std::move(s));
+  }
+
+  void Write(const BulkSync& x, Out& out) {
+    static constexpr std::string_view kNames[] = {"bulk_commit", "bulk_wait_read", "bulk_wait"};
+    syntax::Stmt s{.op = std::string(kNames[static_cast<size_t>(x.op)])};
+    if (x.op != BulkSync::Op::kCommit) s.operands.push_back(IntText(x.pending));
+    out.push_back(std::move(s));
+  }
+
   // ---- launches
   syntax::Launch LaunchText(const Launch& launch) {
     syntax::Launch out;
@@ -584,6 +605,10 @@ class Unparser {
     if (launch.producer != Producer::kAuto) {
       out.attrs.push_back(
           Attribute("producer", NameText(launch.producer == Producer::kWarp ? "warp" : "self")));
+    }
+    if (launch.stores != Stores::kAuto) {
+      out.attrs.push_back(
+          Attribute("stores", NameText(launch.stores == Stores::kBulk ? "bulk" : "threads")));
     }
     for (int extent : launch.cluster) out.cluster.push_back(IntText(extent));
     out.body = BlockText(launch.body);

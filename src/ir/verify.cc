@@ -52,7 +52,10 @@ std::string_view NameOf(const Stmt& s) {
                                                 "mbarrier",
                                                 "bulk load",
                                                 "on producer",
-                                                "mbarrier fence"};
+                                                "mbarrier fence",
+                                                "store matrix",
+                                                "bulk store",
+                                                "bulk sync"};
   static_assert(std::size(kNames) == std::variant_size_v<Stmt::Node>);
   return kNames[s.node.index()];
 }
@@ -487,6 +490,12 @@ class Verifier {
     Require(x.matrices == 1 || x.matrices == 2 || x.matrices == 4, "matrices of a matrix load");
     Require(!x.transpose || BytesOf(x.src) == 2, "a transposing matrix load takes 16-bit elements");
   }
+  void Check(const StoreMatrix& x) {
+    CheckElement(x.dst, {x.dst_offset});
+    CheckElement(x.src, {x.src_offset});
+    Require(x.matrices == 1 || x.matrices == 2 || x.matrices == 4, "matrices of a matrix store");
+    Require(BytesOf(x.src) == 2 && BytesOf(x.dst) == 2, "a matrix store takes 16-bit elements");
+  }
   void Check(const Mma& x) {
     CheckElement(x.a, {x.a_offset});
     CheckElement(x.b, {x.b_offset});
@@ -536,9 +545,20 @@ class Verifier {
     CheckElement(x.barriers, {x.barrier});
     if (x.blocks) CheckInt(x.blocks, "blocks of a box");
     if (!status_.ok()) return;
-    const bool known = x.box >= 0 && x.box < static_cast<int>(launch_->boxes.size());
-    Require(known && x.at.size() == launch_->boxes[x.box].extents.size(), "box of a bulk load");
+    CheckBox(x.box, x.at.size());
     Require(m_.buffer(x.dst).in_place, "a box lands in a tile whose rows lie otherwise");
+  }
+  void Check(const BulkStore& x) {
+    for (const ExprRef& e : x.at) CheckInt(e, "place of a box");
+    CheckElement(x.src, {x.src_offset});
+    if (!status_.ok()) return;
+    CheckBox(x.box, x.at.size());
+    Require(m_.buffer(x.src).in_place, "a box leaves from a tile whose rows lie otherwise");
+  }
+  void Check(const BulkSync& x) { Require(x.pending >= 0, "groups of a wait for bulk stores"); }
+  void CheckBox(int box, size_t rank) {
+    const bool known = box >= 0 && box < static_cast<int>(launch_->boxes.size());
+    Require(known && rank == launch_->boxes[box].extents.size(), "box of a bulk copy");
   }
 
   const Module& m_;

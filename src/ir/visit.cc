@@ -132,6 +132,7 @@ void VisitStmtExprs(const Stmt& s, absl::FunctionRef<void(const ExprRef&)> visit
           [&](const VectorMove& x) { visit(x.dst_offset), visit(x.src_offset); },
           [&](const AsyncMove& x) { visit(x.dst_offset), visit(x.src_offset), visit(x.inside); },
           [&](const LoadMatrix& x) { visit(x.dst_offset), visit(x.src_offset); },
+          [&](const StoreMatrix& x) { visit(x.dst_offset), visit(x.src_offset); },
           [&](const Mma& x) { visit(x.a_offset), visit(x.b_offset), visit(x.c_offset); },
           [&](const Wgmma& x) { visit(x.a.offset), visit(x.b.offset), visit(x.c_offset); },
           [&](const LaneExchange& x) { visit(x.value); },
@@ -144,6 +145,7 @@ void VisitStmtExprs(const Stmt& s, absl::FunctionRef<void(const ExprRef&)> visit
             list(x.at), visit(x.dst_offset), visit(x.barrier);
             if (x.blocks) visit(x.blocks);
           },
+          [&](const BulkStore& x) { list(x.at), visit(x.src_offset); },
           [&](const auto&) {},
       },
       s.node);
@@ -184,6 +186,9 @@ void VisitAccesses(const Stmt& s,
           [&](const LoadMatrix& x) {
             visit(x.src, x.src_offset, false), visit(x.dst, x.dst_offset, true);
           },
+          [&](const StoreMatrix& x) {
+            visit(x.src, x.src_offset, false), visit(x.dst, x.dst_offset, true);
+          },
           [&](const Mma& x) {
             visit(x.a, x.a_offset, false), visit(x.b, x.b_offset, false);
             visit(x.c, x.c_offset, false), visit(x.c, x.c_offset, true);
@@ -197,6 +202,7 @@ void VisitAccesses(const Stmt& s,
           [&](const BulkLoad& x) {
             visit(x.barriers, x.barrier, false), visit(x.dst, x.dst_offset, true);
           },
+          [&](const BulkStore& x) { visit(x.src, x.src_offset, false); },
           [&](const auto&) {},
       },
       s.node);
@@ -231,7 +237,7 @@ Block StmtMapper::MapBlock(const Block& b) {
 
 namespace {
 
-// VectorMove, AsyncMove and LoadMatrix name their two places alike.
+// VectorMove, AsyncMove, LoadMatrix and StoreMatrix name their two places alike.
 template <typename Move>
 Move MapMove(Move x, StmtMapper& m) {
   x.dst = m.MapBuffer(x.dst), x.dst_offset = m.MapExpr(x.dst_offset);
@@ -356,6 +362,7 @@ StmtRef StmtMapper::MapStmt(const StmtRef& s) {
                         [&](AsyncCommit x) { return make(x); },
                         [&](AsyncWait x) { return make(x); },
                         [&](LoadMatrix x) { return make(MapMove(std::move(x), *this)); },
+                        [&](StoreMatrix x) { return make(MapMove(std::move(x), *this)); },
                         [&](Mma x) {
                           x.a = MapBuffer(x.a), x.a_offset = MapExpr(x.a_offset);
                           x.b = MapBuffer(x.b), x.b_offset = MapExpr(x.b_offset);
@@ -394,6 +401,12 @@ StmtRef StmtMapper::MapStmt(const StmtRef& s) {
                           if (x.blocks) x.blocks = MapExpr(x.blocks);
                           return make(std::move(x));
                         },
+                        [&](BulkStore x) {
+                          for (ExprRef& e : x.at) e = MapExpr(e);
+                          x.src = MapBuffer(x.src), x.src_offset = MapExpr(x.src_offset);
+                          return make(std::move(x));
+                        },
+                        [&](BulkSync x) { return make(x); },
                         [&](auto x) {
                           if constexpr (requires { x.body; }) {
                             x.body = MapBlock(x.body);

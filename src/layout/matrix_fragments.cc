@@ -1,6 +1,7 @@
 #include "layout/matrix_fragments.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 namespace tl {
@@ -95,6 +96,35 @@ FragmentLayout AddressesOf(int64_t rows, int64_t cols, int64_t element_bytes) {
   return OneWarp(rows, cols, {lane, {{run, 1}}});
 }
 
+// What is left of digits behind their first `count` values; nullopt: no digit ends there.
+std::optional<Digits> Behind(const Digits& digits, int64_t count) {
+  Digits rest;
+  for (const Digit& d : digits) {
+    if (count % d.radix == 0) {
+      count /= d.radix;
+    } else if (d.radix % count == 0) {
+      rest.push_back({d.radix / count, d.stride * count});
+      count = 1;
+    } else {
+      return std::nullopt;
+    }
+  }
+  return count == 1 ? std::optional(rest) : std::nullopt;
+}
+
+// Do the lanes hold pairs of neighbours of matrices of 8 x 8, the first of `slots` slots one pair
+// of each? Lanes are `along` apart, and the next ones of four `across`.
+bool HoldsMatrices(const FragmentLayout& tile, int64_t slots, int64_t along, int64_t across) {
+  for (int64_t lane = 0; lane < kLaneRows * kLaneCols; ++lane) {
+    const int64_t in_matrix = lane / kLaneCols * across + lane % kLaneCols * 2 * along;
+    for (int64_t s = 0; s < slots; ++s) {
+      const int64_t matrix = tile.At({.slot = s - s % 2});
+      if (tile.At({.lane = lane, .slot = s}) != matrix + in_matrix + s % 2 * along) return false;
+    }
+  }
+  return true;
+}
+
 FragmentLayout FourWarps(int64_t cols, Operand operand) {
   return FragmentLayout({64, cols},
                         {{}, {{4, 16 * cols}}, std::move(operand.lane), std::move(operand.slot)});
@@ -154,7 +184,29 @@ FragmentLayout LdmatrixB(const MatrixAtom& atom) {
   return AddressesOf(atom.n, atom.k, SizeOf(atom.b));
 }
 
-FragmentLayout StmatrixC(const MatrixAtom& atom) { return AddressesOf(atom.m, atom.n, 2); }
+std::optional<MatrixStores> StmatrixOf(const FragmentLayout& tile, bool down) {
+  if (tile.rank() != 2 || tile.IsPadded() || tile.IsReplicated()) return std::nullopt;
+  if (tile.size(LayoutAxis::kLane) != kLaneRows * kLaneCols) return std::nullopt;
+  const int64_t pitch = tile.padded()[1];
+  for (int matrices : {4, 2, 1}) {
+    const int64_t slots = int64_t{matrices} * 2;
+    const std::optional<Digits> rest = Behind(tile.digits(LayoutAxis::kSlot), slots);
+    if (!rest) continue;
+    const bool turned = HoldsMatrices(tile, slots, pitch, 1);
+    if (!turned && !HoldsMatrices(tile, slots, 1, pitch)) continue;
+    Digits lane = {{kLaneRows, down ? 1 : pitch}};
+    for (int64_t m = 1; m < 4; m *= 2) {
+      lane.push_back({2, m < matrices ? tile.At({.slot = 2 * m}) : 0});
+    }
+    Digits slot = {{kLaneRows, down ? pitch : 1}};
+    slot.insert(slot.end(), rest->begin(), rest->end());
+    FragmentLayout addresses(tile.extents(),
+                             {tile.digits(LayoutAxis::kGroup), tile.digits(LayoutAxis::kWarp),
+                              std::move(lane), std::move(slot)});
+    return MatrixStores{matrices, turned != down, std::move(addresses)};
+  }
+  return std::nullopt;
+}
 
 FragmentLayout WgmmaC(int n) { return FourWarps(n, OperandOf(16, n, 2, n)); }
 

@@ -3,6 +3,7 @@
 #define TILEJIT_LAYOUT_MATRIX_FRAGMENTS_H_
 
 #include <cstdint>
+#include <optional>
 
 #include "base/matrix_atom.h"
 #include "layout/fragment_layout.h"
@@ -31,8 +32,18 @@ FragmentLayout TiledA(const MatrixAtom& atom, int64_t rows, int64_t depth, int w
 // matrices repeat. The instruction gives each lane what AtomA and AtomB say.
 FragmentLayout LdmatrixA(const MatrixAtom& atom);
 FragmentLayout LdmatrixB(const MatrixAtom& atom);
-// The same for `stmatrix` of C rounded to 16 bits.
-FragmentLayout StmatrixC(const MatrixAtom& atom);
+
+// How a tile of 16-bit elements, dealt out as results of matrix instructions or their transposes
+// are, leaves by `stmatrix`: so many slots at a time make `matrices` (4, 2, 1), and the lanes'
+// addresses name the rows of `addresses`, 8 elements each. `down`: rows of what is written run down
+// the tile's columns. nullopt: its lanes hold other elements, or several of them the same, or
+// nothing real.
+struct MatrixStores {
+  int matrices;
+  bool transpose;  // by the instruction
+  FragmentLayout addresses;
+};
+std::optional<MatrixStores> StmatrixOf(const FragmentLayout& tile, bool down);
 
 // wgmma, four warps: the accumulator, 64 x n, and operand A from registers, 64 x 32 bytes.
 FragmentLayout WgmmaC(int n);

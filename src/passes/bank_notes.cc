@@ -44,12 +44,12 @@ void NoteConflicts(Lowering& l, std::string_view verb, const Region& tile,
   Note(l, verb, tile.buffer, BankConflicts(offsets, bytes));
 }
 
-void NoteMatrixConflicts(Lowering& l, const Region& tile) {
+void NoteMatrixConflicts(Lowering& l, std::string_view verb, const Region& tile) {
   std::vector<int64_t> offsets;
   for (int64_t row = 0; row < 8; ++row) {
     offsets.push_back(OffsetIn(l.buffer(tile.buffer), tile, {row, 0}));
   }
-  Note(l, "reading matrices of", tile.buffer, BankConflicts(offsets, 16));
+  Note(l, absl::StrCat(verb, " matrices of"), tile.buffer, BankConflicts(offsets, 16));
 }
 
 }  // namespace tl

@@ -15,7 +15,7 @@ void NoteConflicts(Lowering& l, std::string_view verb, const Region& tile,
                    const FragmentLayout& layout, int64_t count);
 
 // Matrices of 8 rows by 16 bytes, the rows along the window's first dim.
-void NoteMatrixConflicts(Lowering& l, const Region& tile);
+void NoteMatrixConflicts(Lowering& l, std::string_view verb, const Region& tile);
 
 }  // namespace tl
 

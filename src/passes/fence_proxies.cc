@@ -17,10 +17,12 @@ using Buffers = absl::flat_hash_set<BufferId>;
 struct AsyncUse {
   bool products = false;  // read tiles in place
   Buffers filled;         // tiles that boxes fill
+  Buffers sent;           // tiles that leave in boxes
 
   void Add(const AsyncUse& other) {
     products = products || other.products;
     filled.insert(other.filled.begin(), other.filled.end());
+    sent.insert(other.sent.begin(), other.sent.end());
   }
 };
 
@@ -29,6 +31,7 @@ AsyncUse UseOf(const StmtRef& root) {
   VisitStmts({root}, [&](const StmtRef& s) {
     if (As<Wgmma>(s)) use.products = true;
     if (const BulkLoad* load = As<BulkLoad>(s)) use.filled.insert(load->dst);
+    if (const BulkStore* store = As<BulkStore>(s)) use.sent.insert(store->src);
   });
   return use;
 }
@@ -94,10 +97,12 @@ class Fencer : public StmtMapper {
     });
   }
 
-  // A tile that products read where it lies, or memory that boxes will fill as another tile's.
+  // A tile that products or boxes read where it lies, or memory that boxes will fill as another
+  // tile's.
   bool NeedsFence() const {
     return absl::c_any_of(written_, [&](BufferId w) {
       if (later_.products && m_.buffer(w).in_place) return true;
+      if (later_.sent.contains(w)) return true;
       return absl::c_any_of(later_.filled, [&](BufferId f) {
         return f != w && ShareMemory(m_.buffer(w), m_.buffer(f));
       });

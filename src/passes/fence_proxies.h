@@ -11,8 +11,8 @@
 namespace tl {
 
 // Level Thread, barriers in place: a ProxyFence before every barrier that may stand between a write
-// to a tile that is read in place and that reading, or between a write to a tile and boxes that
-// fill its memory as another tile's.
+// to a tile that is read in place (by products, or to leave in boxes) and that reading, or between
+// a write to a tile and boxes that fill its memory as another tile's.
 Status FenceProxies(Module& module, const Target& target);
 
 }  // namespace tl

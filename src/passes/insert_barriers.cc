@@ -21,7 +21,16 @@ class Accesses {
   // `own`: element e is touched by nobody but the thread that runs iteration e of a ThreadFor, and
   // that is the same thread in all of them. `product`: by an instruction of four warps.
   void Add(BufferId buffer, bool write, bool own, bool product = false) {
-    Add({buffer, !write, write, own, !write && !product});
+    Add({buffer, !write, write, own, !write && !product, false});
+  }
+  // A box reads it in its own time.
+  void AddSent(BufferId buffer) { Add({buffer, true, false, false, false, true}); }
+  Accesses Sent() const {
+    Accesses out;
+    for (const Entry& e : entries_) {
+      if (e.sent) out.AddSent(e.buffer);
+    }
+    return out;
   }
   void AddAll(const Accesses& other) {
     for (const Entry& e : other.entries_) Add(e);
@@ -65,6 +74,7 @@ class Accesses {
     BufferId buffer;
     bool read, write, own;
     bool loaded;  // by threads
+    bool sent;    // in boxes
   };
 
   void Add(const Entry& entry) {
@@ -74,6 +84,7 @@ class Accesses {
       e.write = e.write || entry.write;
       e.own = e.own && entry.own;
       e.loaded = e.loaded || entry.loaded;
+      e.sent = e.sent || entry.sent;
       return;
     }
     entries_.push_back(entry);
@@ -297,6 +308,7 @@ class Inserter {
     if (rings) planned_.insert(rings->begin(), rings->end());
     For copy = loop;
     Accesses inside = pending;
+    inside.AddAll(SentBy(loop.body));
     copy.body = Walk(loop.body, inside);
     // Without a single trip, what was pending before still is.
     const int64_t *begin = IntValue(loop.begin), *end = IntValue(loop.end);
@@ -308,6 +320,16 @@ class Inserter {
     }
     planned_ = outer;
     return MakeStmt(std::move(copy), s->span, s->id);
+  }
+
+  // Boxes that an iteration sends leave while the next one runs: it waits for them where their
+  // memory is written again, not where it begins.
+  Accesses SentBy(const Block& body) {
+    bool any = false;
+    VisitStmts(body, [&](const StmtRef& s) { any = any || As<BulkStore>(s); });
+    Accesses left;
+    if (any) Walk(body, left);
+    return left.Sent();
   }
 
   // What a loop's body does up to its first barrier: what an iteration leaves behind meets that.
@@ -360,6 +382,7 @@ class Inserter {
       const bool single = As<Store>(s) || As<AtomicElement>(s);
       VisitAccesses(*s, [&](BufferId id, const ExprRef& offset, bool write) {
         const bool product = As<Wgmma>(s) != nullptr;
+        if (As<BulkStore>(s)) return a.AddSent(id);
         if (IsShared(module_.buffer(id))) a.Add(id, write, single && IsOwn(offset, own), product);
       });
     });

@@ -5,6 +5,7 @@
 // instead, so that it runs without tests.
 #include <string>
 
+#include "absl/strings/str_cat.h"
 #include "ir/visit.h"
 #include "passes/lowering.h"
 
@@ -122,6 +123,16 @@ void LowerMove(Lowering& l, const Move& m) {
   MoveNested(l, m);
 }
 
+// select_atoms has put the rows of tiles into panels for which nothing else speaks against it.
+bool LeavesInBoxes(Lowering& l, const Copy& copy) {
+  const Buffer& tile = l.buffer(copy.src.buffer);
+  if (!l.stores().wanted() || l.IsGlobal(copy.src) || !l.IsGlobal(copy.dst)) return false;
+  std::string why = l.stores().WhyNot(copy);
+  if (why.empty() && !tile.in_place) why = "its tile's rows lie otherwise";
+  if (!why.empty()) NoteCopy(l, copy.dst, false, absl::StrCat("not in boxes: ", why));
+  return why.empty();
+}
+
 }  // namespace
 
 void CopyElements(Lowering& l, const Copy& prepared) {
@@ -141,6 +152,7 @@ void LowerCopy(Lowering& l, const Copy& copy) {
   const Copy c = PreparedCopy(l, copy);
   if (c.dst.num_elements() == 0) return;
   if (c.src.buffer != c.dst.buffer) {
+    if (LeavesInBoxes(l, c)) return StoreBoxes(l, c);
     const auto by_element = [&] { CopyElements(l, c); };
     if (!CopyVectors(l, c, by_element)) by_element();
     return;

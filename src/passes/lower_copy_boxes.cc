@@ -1,4 +1,5 @@
-// Copies that one thread starts for all: boxes of a tensor, into tiles whose rows lie in panels.
+// Copies that one thread starts for all: boxes of a tensor, into and from tiles whose rows lie in
+// panels.
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -38,14 +39,27 @@ bool IsAlwaysUsable(const Lowering& l, const Buffer& tensor) {
          });
 }
 
+// A copy's side in global memory, and its tile.
+struct Sides {
+  Region tensor, tile;
+  ExprRef rows;  // may be null
+  bool load;
+  unsigned together = 0;  // Copy::together
+};
+
+Sides SidesOf(const Lowering& l, const Copy& copy) {
+  if (l.IsGlobal(copy.src)) return {copy.src, copy.dst, copy.rows, true, copy.together};
+  return {copy.dst, copy.src, copy.rows, false};
+}
+
 // Where no map does, what then? Empty: one always does.
-std::string Otherwise(Lowering& l, const Copy& copy, bool always) {
+std::string Otherwise(Lowering& l, const Sides& sides, bool always) {
   if (always) return "";
   const Module& m = l.module();
   const bool stand_in = absl::c_any_of(m.workspaces, [&](BufferId workspace) {
-    return m.buffer(workspace).stands_for == copy.src.buffer;
+    return m.buffer(workspace).stands_for == sides.tensor.buffer;
   });
-  return absl::StrCat(copy.rows ? "; otherwise where rows are left out" : "",
+  return absl::StrCat(sides.rows ? "; otherwise where rows are left out" : "",
                       "; element by element where it does not start at a multiple of 16 bytes",
                       stand_in ? "" : ", or its strides are no multiples of that");
 }
@@ -72,7 +86,7 @@ int64_t MaskAlong(const Launch& launch, unsigned axes) {
 }
 
 // Who shares what with whom.
-void Share(Lowering& l, const Copy& copy, Boxes& b) {
+void Share(Lowering& l, const Sides& sides, Boxes& b) {
   const Launch& launch = l.launch();
   b.first = MakeInt(0);
   ExprRef others = MakeInt(0);  // rank of the first that shares with this block
@@ -80,29 +94,30 @@ void Share(Lowering& l, const Copy& copy, Boxes& b) {
   for (size_t i = 0; i < launch.cluster.size(); stride *= launch.cluster[i++]) {
     if (launch.cluster[i] == 1) continue;
     const ExprRef place = l.PlaceInCluster(static_cast<int>(i));
-    if (copy.together >> i & 1) {
+    if (sides.together >> i & 1) {
       b.first = Add(std::move(b.first), Mul(place, MakeInt(b.sharers)));
       b.sharers *= launch.cluster[i];
     } else {
       others = Add(std::move(others), Mul(place, MakeInt(stride)));
     }
   }
-  b.share = copy.dst.extents[0] / b.sharers;
+  b.share = sides.tile.extents[0] / b.sharers;
   b.first = l.Named("row", Mul(std::move(b.first), MakeInt(b.share)));
-  b.blocks = l.Named("blocks", MakeBinary(BinaryOp::kShl, MakeInt(MaskAlong(launch, copy.together)),
-                                          std::move(others)));
+  b.blocks = l.Named(
+      "blocks",
+      MakeBinary(BinaryOp::kShl, MakeInt(MaskAlong(launch, sides.together)), std::move(others)));
 }
 
-Boxes BoxesOf(Lowering& l, const Copy& copy) {
-  const Buffer &tensor = l.buffer(copy.src.buffer), &tile = l.buffer(copy.dst.buffer);
-  Boxes b{0, 0, tile.PanelElements(), 1, copy.dst.extents[0], MakeInt(0), nullptr};
-  if (copy.together != 0) Share(l, copy, b);
+Boxes BoxesOf(Lowering& l, const Sides& sides) {
+  const Buffer &tensor = l.buffer(sides.tensor.buffer), &tile = l.buffer(sides.tile.buffer);
+  Boxes b{0, 0, tile.PanelElements(), 1, sides.tile.extents[0], MakeInt(0), nullptr};
+  if (sides.together != 0) Share(l, sides, b);
   b.rows = RowsOf(b.share);
-  TensorBox box{ArgumentOf(l.module(), copy.src.buffer),
+  TensorBox box{ArgumentOf(l.module(), sides.tensor.buffer),
                 std::vector<int64_t>(static_cast<size_t>(tensor.rank()), 1),
                 static_cast<int>(b.cols * static_cast<int64_t>(SizeOf(tile.dtype)))};
-  box.extents[copy.src.dims[0]] = b.rows;
-  box.extents[copy.src.dims[1]] = b.cols;
+  box.extents[sides.tensor.dims[0]] = b.rows;
+  box.extents[sides.tensor.dims[1]] = b.cols;
   b.box = l.Box(std::move(box));
   return b;
 }
@@ -111,31 +126,45 @@ int64_t BytesOf(const Lowering& l, const Copy& copy) {
   return copy.dst.num_elements() * static_cast<int64_t>(SizeOf(l.buffer(copy.dst.buffer).dtype));
 }
 
-void LoadBoxes(Lowering& l, const Copy& copy, const Boxes& boxes) {
-  const Region &src = copy.src, &dst = copy.dst;
-  for (int64_t col = 0; col < dst.extents[1]; col += boxes.cols) {
+// `body`: where a box begins in the tensor, and in the tile.
+void ForEachBox(const Lowering& l, const Sides& sides, const Boxes& boxes,
+                absl::FunctionRef<void(Coords, ExprRef)> body) {
+  const Region& tile = sides.tile;
+  for (int64_t col = 0; col < tile.extents[1]; col += boxes.cols) {
     for (int64_t row = 0; row < boxes.share; row += boxes.rows) {
       const Coords at{Add(boxes.first, MakeInt(row)), MakeInt(col)};
-      const PanelOffset place = OffsetInPanels(l.buffer(dst.buffer), Lowering::Index(dst, at));
-      l.Emit(BulkLoad{boxes.box, Lowering::Index(src, at), dst.buffer, Add(place.row, place.col),
-                      copy.barriers, copy.barrier, boxes.blocks});
+      const PanelOffset place = OffsetInPanels(l.buffer(tile.buffer), Lowering::Index(tile, at));
+      body(Lowering::Index(sides.tensor, at), Add(place.row, place.col));
     }
   }
 }
 
-// `serve`, and boxes bring what the copy does.
-ExprRef AndServe(Lowering& l, ExprRef serve, const Copy& copy, const Boxes& boxes) {
-  const bool always = !copy.rows && IsAlwaysUsable(l, l.buffer(copy.src.buffer));
+void LoadBoxes(Lowering& l, const Copy& copy, const Boxes& boxes) {
+  ForEachBox(l, SidesOf(l, copy), boxes, [&](Coords at, ExprRef offset) {
+    l.Emit(BulkLoad{boxes.box, std::move(at), copy.dst.buffer, std::move(offset), copy.barriers,
+                    copy.barrier, boxes.blocks});
+  });
+}
+
+// `serve`, and boxes move what the copy does.
+ExprRef AndServe(Lowering& l, ExprRef serve, const Sides& sides, const Boxes& boxes) {
+  const bool always = !sides.rows && IsAlwaysUsable(l, l.buffer(sides.tensor.buffer));
   NoteCopy(
-      l, copy.src, true,
+      l, sides.tensor, sides.load,
       absl::StrCat("boxes of ", boxes.rows, " x ", boxes.cols,
                    boxes.sharers > 1 ? absl::StrCat(", shared by ", boxes.sharers, " blocks") : "",
-                   Otherwise(l, copy, always)));
+                   Otherwise(l, sides, always)));
   if (always) return serve;
   serve = And(std::move(serve), MakeBinary(BinaryOp::kEq, l.IsUsable(boxes.box), MakeInt(1)));
-  if (!copy.rows) return serve;
-  // A box brings what lies behind the last row, too.
-  return And(std::move(serve), MakeBinary(BinaryOp::kGe, copy.rows, MakeInt(copy.dst.extents[0])));
+  if (!sides.rows) return serve;
+  // A box moves what lies behind the last row, too.
+  return And(std::move(serve),
+             MakeBinary(BinaryOp::kGe, sides.rows, MakeInt(sides.tile.extents[0])));
+}
+
+void OnFirst(Lowering& l, absl::FunctionRef<void()> body) {
+  Block block = l.Capture(body);
+  l.Emit(OnFirstThread{l.team(), std::move(block)});
 }
 
 }  // namespace
@@ -145,20 +174,17 @@ void CopyBoxes(Lowering& l, const std::vector<Copy>& copies, const StmtRef& acqu
   std::vector<Boxes> boxes;
   int64_t bytes = 0;
   for (const Copy& copy : copies) {
-    boxes.push_back(BoxesOf(l, copy));
-    serve = AndServe(l, std::move(serve), copy, boxes.back());
+    const Sides sides = SidesOf(l, copy);
+    boxes.push_back(BoxesOf(l, sides));
+    serve = AndServe(l, std::move(serve), sides, boxes.back());
     bytes += BytesOf(l, copy);
   }
   const BufferId barriers = copies[0].barriers;
   const ExprRef& barrier = copies[0].barrier;
-  const auto first = [&](absl::FunctionRef<void()> body) {
-    Block block = l.Capture(body);
-    l.Emit(OnFirstThread{l.team(), std::move(block)});
-  };
   l.EmitIfElse(
       serve,
       [&] {
-        first([&] {
+        OnFirst(l, [&] {
           if (acquire) l.Emit(acquire);
           l.Emit(Mbarrier{Mbarrier::Op::kExpect, barriers, barrier, MakeInt(bytes)});
           for (size_t i = 0; i < copies.size(); ++i) LoadBoxes(l, copies[i], boxes[i]);
@@ -169,8 +195,27 @@ void CopyBoxes(Lowering& l, const std::vector<Copy>& copies, const StmtRef& acqu
         for (const Copy& copy : copies) CopyWithoutBoxes(l, copy);
         l.Emit(ProxyFence{});
         l.Emit(Barrier{l.team()});
-        first([&] { l.Emit(Mbarrier{Mbarrier::Op::kArrive, barriers, barrier, nullptr}); });
+        OnFirst(l, [&] { l.Emit(Mbarrier{Mbarrier::Op::kArrive, barriers, barrier, nullptr}); });
       });
+}
+
+// Waits for its reading and writing are placed by AwaitStores.
+void StoreBoxes(Lowering& l, const Copy& copy) {
+  const Sides sides = SidesOf(l, copy);
+  const Boxes boxes = BoxesOf(l, sides);
+  // One for both ways: all have written their part.
+  l.Emit(Barrier{l.team()});
+  const auto store = [&] {
+    OnFirst(l, [&] {
+      if (l.stores().Repeats(copy.dst.buffer)) l.Emit(BulkSync{BulkSync::Op::kWait});
+      ForEachBox(l, sides, boxes, [&](Coords at, ExprRef offset) {
+        l.Emit(BulkStore{boxes.box, std::move(at), copy.src.buffer, std::move(offset)});
+      });
+      l.Emit(BulkSync{BulkSync::Op::kCommit});
+    });
+  };
+  l.EmitIfElse(AndServe(l, MakeBool(true), sides, boxes), store,
+               [&] { CopyWithoutBoxes(l, copy); });
 }
 
 }  // namespace tl

@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "ir/address.h"
 #include "ir/visit.h"
+#include "layout/matrix_fragments.h"
 #include "passes/bank_notes.h"
 #include "passes/exchange_registers.h"
 #include "passes/lowering.h"
@@ -243,7 +244,58 @@ bool WantsOrder(Lowering& l, BufferId fragment, const Window& w) {
   return whole > layout.vector() && whole * BytesOf(l, w.region) == kVectorBytes;
 }
 
+// Where the launch asks for boxes: the tile, in panels in shared memory, leaves by one thread.
+bool LeavesInBoxes(Lowering& l, const Window& w) {
+  if (!l.stores().wanted() || !l.IsGlobal(w.region)) return false;
+  std::string why = l.stores().WhyNot(TypeOf(l, w.region.buffer), w.region, w.rows);
+  if (why.empty() && !l.may_stage()) why = "there is no room in shared memory for the tile";
+  if (!why.empty()) NoteCopy(l, w.region, false, absl::StrCat("not in boxes: ", why));
+  return why.empty();
+}
+
+// Registers of a result of matrix instructions that are rounded to 16 bits, four matrices of 8 x 8
+// at a time. False: the layout or the tile is another.
+bool StoreMatrices(Lowering& l, BufferId fragment, const Window& w) {
+  const Buffer& tile = l.buffer(w.region.buffer);
+  constexpr int64_t kBytes = 2, kRun = 8;
+  if (!l.stores().wanted() || !l.target().matrix_stores || l.IsGlobal(w.region)) return false;
+  if (tile.layout || w.region.rank() != 2 || BytesOf(l, w.region) != kBytes) return false;
+  if (w.region.dims[0] != tile.rank() - 2 || w.region.dims[1] != tile.rank() - 1) return false;
+  if (tile.extents.back() % kRun != 0 || l.DivisorOf(w.region.offset.back()) % kRun != 0)
+    return false;
+  const std::optional<MatrixStores> stores = StmatrixOf(*l.LayoutOf(fragment), w.transpose);
+  if (!stores || !stores->addresses.IsSeparable()) return false;
+  NoteMatrixConflicts(l, "writing", w.region);
+  const int64_t count = int64_t{stores->matrices} * 2;
+  std::optional<ThreadPlace> place;
+  if (!w.transpose) {
+    place.emplace(l, w.region, stores->addresses, kRun, ThreadPlace::Keep::kHere, true);
+  }
+  l.ForEachElement(stores->addresses, kRun, [&](const Lowering::Element& e) {
+    const ExprRef first = Mul(Div(e.slot, kRun), MakeInt(count));
+    const BufferId rounded = l.LocalArray("rounded", tile.dtype, count);
+    l.Slots("e", count, [&](const ExprRef& i) {
+      SetRegister(l, rounded, i, Register(l, fragment, Add(first, i)));
+    });
+    const ExprRef at = w.transpose
+                           ? l.Offset(w.region.buffer, Lowering::Index(w.region, w.At(e.at)))
+                           : place->OffsetOf(e);
+    l.Emit(
+        StoreMatrix{w.region.buffer, at, rounded, MakeInt(0), stores->matrices, stores->transpose});
+  });
+  return true;
+}
+
 void StoreFragment(Lowering& l, BufferId fragment, const Window& w) {
+  if (LeavesInBoxes(l, w)) {
+    const BufferId id = l.Scratch("ordered", TypeOf(l, w.region.buffer), w.region.extents);
+    Buffer& ordered = l.module().buffers[id];
+    ordered.swizzle = PanelsFor(w.region.extents.back() * BytesOf(l, w.region));
+    ordered.in_place = true;
+    StoreFragment(l, fragment, {l.Whole(id), nullptr, w.transpose});
+    return StoreBoxes(l, {l.Whole(id), w.region, w.rows});
+  }
+  if (StoreMatrices(l, fragment, w)) return;
   if (WantsOrder(l, fragment, w)) {
     const BufferId id = l.Scratch("ordered", TypeOf(l, w.region.buffer), w.region.extents);
     l.module().buffers[id].swizzle = SwizzleFor(w.region.extents.back() * BytesOf(l, w.region));

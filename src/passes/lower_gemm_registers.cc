@@ -100,7 +100,7 @@ class OperandRegisters {
     bytes_ = static_cast<int64_t>(SizeOf(dtype));
     array_ = l.LocalArray(name, dtype, 2 * set_size());
     if (HasMatrixLoads()) {
-      NoteMatrixConflicts(l, o_.region);
+      NoteMatrixConflicts(l, "reading", o_.region);
     } else if (l.target().matrix_loads && instruction.form == AtomForm::kMma && o_.depth_first) {
       l.Note(absl::StrCat("operand ", l.buffer(o_.region.buffer).name),
              bytes_ == 2 ? "read element by element: its rows are no multiples of 8 elements"

@@ -101,6 +101,7 @@ Lowering::Lowering(Module& module, const Target& target, const Launch& launch, b
       launch_(launch),
       cooperative_(target.simt || (target.channels && launch.groups > 1)),
       may_stage_(may_stage),
+      stores_(module, target, launch),
       written_(WrittenTensors(module, launch.body)) {}
 
 int Lowering::Box(TensorBox box) {

@@ -19,6 +19,7 @@
 #include "base/status.h"
 #include "base/target.h"
 #include "ir/module.h"
+#include "passes/bulk_stores.h"
 #include "passes/interval.h"
 
 namespace tl {
@@ -62,6 +63,7 @@ class Lowering {
   const Launch& launch() const { return launch_; }
   // Of this block along an axis whose clusters have several.
   ExprRef PlaceInCluster(int axis) const;
+  const BulkStores& stores() const { return stores_; }
   // Threads that a team will have, roughly; for choosing how finely to cut work.
   int64_t team_size() const;
   Intervals& intervals() { return intervals_; }
@@ -252,6 +254,7 @@ class Lowering {
   const Launch& launch_;
   bool cooperative_;
   const bool may_stage_;
+  const BulkStores stores_;
   Block* out_ = nullptr;
   Span span_;
   int id_ = 0;
@@ -289,7 +292,9 @@ bool CopyVectors(Lowering& l, const Copy& copy, absl::FunctionRef<void()> otherw
 // By boxes: copies that arrive at one mbarrier together. `acquire` (may be null) waits for their
 // slot: a statement for whoever fills it.
 void CopyBoxes(Lowering& l, const std::vector<Copy>& copies, const StmtRef& acquire);
-// One of them, where boxes cannot serve.
+// Of a whole tile in panels to a tensor, where nothing keeps it from that (BulkStores::WhyNot).
+void StoreBoxes(Lowering& l, const Copy& copy);
+// A copy where boxes cannot serve.
 void CopyWithoutBoxes(Lowering& l, const Copy& copy);
 // A line for the report about one side in global memory.
 void NoteCopy(Lowering& l, const Region& tensor, bool from, std::string_view how);

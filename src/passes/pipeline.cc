@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "ir/verify.h"
+#include "passes/await_stores.h"
 #include "passes/clusters.h"
 #include "passes/delay_waits.h"
 #include "passes/expand_lag.h"
@@ -59,6 +60,7 @@ constexpr Pass kPasses[] = {
     {"plan_arena", Arena, "needs every use of every tile, scratch of the expansions included"},
     {"insert_barriers", Plain<InsertBarriers>,
      "after plan_arena: tiles that share memory must wait for each other too"},
+    {"await_stores", Plain<AwaitStores>, "after insert_barriers: waits stand before barriers"},
     {"fence_proxies", Plain<FenceProxies>, "after insert_barriers: fences stand before barriers"},
     {"delay_waits", Plain<DelayWaits>, "after insert_barriers: no wait may pass a barrier"},
     {"simplify", Plain<Simplify>, "last: tidies the names that all of the above made"},

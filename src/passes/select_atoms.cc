@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/int_math.h"
 #include "ir/visit.h"
+#include "passes/bulk_stores.h"
 #include "passes/notes.h"
 #include "passes/product.h"
 
@@ -153,7 +154,7 @@ bool LayWarpgroups(const Module& m, const MatrixAtom& atom, int64_t warps, Gemm&
 class Selector : public StmtMapper {
  public:
   Selector(Module& module, const Target& target, Launch& launch)
-      : m_(module), target_(target), launch_(launch) {}
+      : m_(module), target_(target), launch_(launch), stores_(module, target, launch) {}
 
   void Run() {
     if (launch_.threads == 0) {
@@ -164,7 +165,7 @@ class Selector : public StmtMapper {
   }
 
   StmtRef MapStmt(const StmtRef& s) override {
-    if (const Copy* copy = As<Copy>(s)) OrderTransfer(*copy);
+    if (const Copy* copy = As<Copy>(s)) OrderTransfer(*copy), OrderStore(*copy);
     if (As<OnGroup>(s)) {
       const int64_t outer = std::exchange(warps_, launch_.threads / target_.warp_size);
       StmtRef mapped = StmtMapper::MapStmt(s);
@@ -275,6 +276,13 @@ class Selector : public StmtMapper {
       if (m_.buffer(other).scope == Scope::kFragment) OrderRows(tile);
     }
   }
+  // Tiles that leave in boxes lie as boxes do.
+  void OrderStore(const Copy& copy) {
+    const Buffer& tile = m_.buffer(copy.src.buffer);
+    const bool leaves =
+        tile.scope == Scope::kShared && m_.buffer(copy.dst.buffer).scope == Scope::kGlobal;
+    if (leaves && stores_.wanted() && stores_.WhyNot(copy).empty()) OrderPanels(copy.src.buffer);
+  }
   void OrderPanels(BufferId id) {
     Buffer& b = m_.buffers[id];
     b.swizzle = PanelsFor(b.extents.back() * static_cast<int64_t>(SizeOf(b.dtype)));
@@ -291,6 +299,7 @@ class Selector : public StmtMapper {
   Module& m_;
   const Target& target_;
   Launch& launch_;
+  const BulkStores stores_;
   int64_t warps_ = 0;  // of the team that works on a statement
 };
 

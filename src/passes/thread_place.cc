@@ -30,8 +30,8 @@ std::optional<uint64_t> BitsOf(const SlotDigits& digits, int dim) {
 }  // namespace
 
 ThreadPlace::ThreadPlace(Lowering& l, const Region& window, const FragmentLayout& layout,
-                         int64_t count, Keep keep)
-    : l_(l), window_(window), layout_(layout) {
+                         int64_t count, Keep keep, bool within_panels)
+    : l_(l), window_(window), layout_(layout), within_panels_(within_panels) {
   const std::optional<Coords> strides = Strides();
   const Order order = OrderOfRows(count);
   if (!strides || order == Order::kMixed) return;
@@ -40,7 +40,15 @@ ThreadPlace::ThreadPlace(Lowering& l, const Region& window, const FragmentLayout
   };
   const Coords first = l.OfThread(layout);
   if (HasPanels()) {
-    of_thread_ = kept("place", FirstInPanels(first));
+    const Coords index = IndexOf(first);
+    if (order == Order::kByThread) {
+      of_thread_ = kept("place", TensorOffset(l.module(), window.buffer, index));
+      return;
+    }
+    const Buffer& b = l.buffer(window.buffer);
+    const PanelOffset place = OffsetInPanels(b, index);
+    of_thread_ = kept("place", place.row);
+    column_ = kept("column", Swizzled(b, index[b.rank() - 2], place.col));
     return;
   }
   ExprRef sum = MakeInt(0);
@@ -65,9 +73,10 @@ ExprRef ThreadPlace::OffsetOf(const Lowering::Element& e) const {
   // Whatever order the row has is in the thread's part.
   const Buffer& b = l_.buffer(window_.buffer);
   if (HasPanels()) {
-    // The slots' columns are whole panels, so that the two parts add up.
+    // The slots' columns are whole panels, or bits of their own, so that the two parts add up.
     const PanelOffset place = OffsetInPanels(b, index);
-    return Add(Add(l_.GroupOffset(window_.buffer), Add(place.row, place.col)), of_thread_);
+    const ExprRef col = column_ ? MakeBinary(BinaryOp::kBitXor, place.col, column_) : place.col;
+    return Add(Add(l_.GroupOffset(window_.buffer), Add(place.row, col)), of_thread_);
   }
   ExprRef offset = MakeInt(0);
   for (size_t d = 0; d < index.size(); ++d) {
@@ -82,11 +91,11 @@ bool ThreadPlace::HasPanels() const {
   return !l_.IsGlobal(window_) && l_.buffer(window_.buffer).swizzle.panel_bytes > 0;
 }
 
-// In a tile with panels: where the thread's first element lies, its chunks permuted.
-ExprRef ThreadPlace::FirstInPanels(const Coords& c) const {
+// Of an element of a window that starts where its buffer does.
+Coords ThreadPlace::IndexOf(const Coords& c) const {
   Coords index(l_.buffer(window_.buffer).rank(), MakeInt(0));
   for (size_t i = 0; i < c.size(); ++i) index[window_.dims[i]] = c[i];
-  return TensorOffset(l_.module(), window_.buffer, index);
+  return index;
 }
 
 // Of the window's dims; none for tensors that are packed there.
@@ -127,7 +136,7 @@ ThreadPlace::Order ThreadPlace::OrderOfRows(int64_t count) const {
     if (digits[i].dim == last - 1 && digits[i].step % kPeriod != 0) return Order::kMixed;
   }
   if (!moves_along) return Order::kByThread;
-  if (HasPanels()) return Order::kMixed;
+  if (HasPanels() && !within_panels_) return Order::kMixed;
   return ColumnsShareNoBits() ? Order::kByBits : Order::kMixed;
 }
 

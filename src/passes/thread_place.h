@@ -21,9 +21,10 @@ class ThreadPlace {
     kHere,       // from here on
   };
 
-  // `count`: elements of one vector. Refers to `window` and `layout`.
+  // `count`: elements of one vector. Refers to `window` and `layout`. `within_panels`: parts are
+  // also made where slots move within a panel.
   ThreadPlace(Lowering& l, const Region& window, const FragmentLayout& layout, int64_t count,
-              Keep keep);
+              Keep keep, bool within_panels = false);
 
   ExprRef OffsetOf(const Lowering::Element& e) const;
 
@@ -39,11 +40,12 @@ class ThreadPlace {
   Order OrderOfRows(int64_t count) const;
   bool ColumnsShareNoBits() const;
   bool HasPanels() const;
-  ExprRef FirstInPanels(const Coords& c) const;
+  Coords IndexOf(const Coords& c) const;
 
   Lowering& l_;
   const Region& window_;
   const FragmentLayout& layout_;
+  bool within_panels_;
   ExprRef of_thread_;  // null: no such sum
   ExprRef column_;     // the thread's column in a row that is ordered by bits, else null
 };

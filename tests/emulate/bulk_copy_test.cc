@@ -346,8 +346,16 @@ TEST(BulkCopy, StoresReadSharedMemoryUntilTheWait) {
   add({fill, ready, store, wait, commit, again}, fault);
   add({fill, ready, store, commit, "if (thread == 0) tl_bulk_wait_read<1>();\n", again}, fault);
   add({fill, ready, store, commit, wait, "if (thread == 1) s0[0] = tl_to_f16(0.0f);\n"}, kAnyFault);
-  add({fill, ready, store, commit, store, commit, "if (thread == 0) tl_bulk_wait_read<1>();\n"},
+  const std::string_view elsewhere = "if (thread == 0) tl_bulk_store<2>(m1, {0, 0}, &s0[0]);\n";
+  add({fill, ready, store, commit, elsewhere, commit, "if (thread == 0) tl_bulk_wait_read<1>();\n"},
       "ends without having waited for its bulk copy");
+  // To the same place: the same elements, or in an order.
+  add({fill, ready, store, store, commit, wait}, "");
+  add({fill, ready, store, commit, wait, again, ready, store, commit, wait},
+      "whose end it has not waited for");
+  add({fill, ready, store, commit, "if (thread == 0) tl_bulk_wait<0>();\n", again, ready, store,
+       commit, wait},
+      "");
   // Only the thread that stores can wait for it.
   add({fill, ready, store, commit, "if (thread == 1) tl_bulk_wait_read<0>();\n", again}, fault);
   cases.Run();

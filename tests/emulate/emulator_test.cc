@@ -306,6 +306,41 @@ TEST_F(EmulatorTest, MatrixLoads) {
   }
 }
 
+// As the PTX ISA says of stmatrix: where ldmatrix would have each register from. Shorts 16 l + 2 r
+// and the next one in register r of lane l.
+TEST_F(EmulatorTest, MatrixStores) {
+  ExpectRuns(R"(
+    TL_SHARED(short, s1, 0, 2048);
+    for (int i = 0; i < 8; ++i) l0[i] = 16 * thread + 2 * i | (16 * thread + 2 * i + 1) << 16;
+    if (group == 0) {
+      tl_store_matrix<4, false>(&s1[thread * 8], &l0[0]);
+      tl_store_matrix<2, true>(&s1[thread < 16 ? 256 + thread * 8 : -100], &l0[4]);
+    }
+    __syncthreads();
+    for (int i = thread; i < 192; i += 64) a0[i] = s0[i];)");
+  const auto element = [&](int m, int row, int col) {
+    const int at = 64 * m + 8 * row + col;
+    return first_[at / 2] >> at % 2 * 16 & 0xffff;
+  };
+  for (int row = 0; row < 8; ++row) {
+    for (int col = 0; col < 8; ++col) {
+      const int along = 16 * (row * 4 + col / 2) + col % 2;
+      for (int r = 0; r < 4; ++r) EXPECT_EQ(element(r, row, col), along + 2 * r);
+      const int down = 16 * (col * 4 + row / 2) + row % 2;
+      for (int r = 4; r < 6; ++r) EXPECT_EQ(element(r, row, col), down + 2 * r);
+    }
+  }
+}
+
+TEST_F(EmulatorTest, MatrixStoresAreChecked) {
+  ExpectFault("tl_store_matrix<4, false>(&s0[1020 + 4 * thread], &l0[0]);", "outside of the tile");
+  ExpectFault("tl_store_matrix<1, false>(&s0[thread], &l0[0]);", "misaligned");
+  ExpectFault(
+      "if (group == 0) tl_store_matrix<1, false>(&s0[thread * 4], &l0[0]);\n"
+      "if (group == 1) l0[0] = s0[0];",
+      "no barrier lies between");
+}
+
 TEST_F(EmulatorTest, BankConflictsAreCounted) {
   const auto run = [&](std::string_view body) {
     stats_ = {};
@@ -319,6 +354,9 @@ TEST_F(EmulatorTest, BankConflictsAreCounted) {
   EXPECT_EQ(s.matrix_loads.extra, 6);
   s = run("tl_load_matrix<1, false>(&l0[0], &s0[thread % 8 * 4]);");
   EXPECT_EQ(s.matrix_loads.extra, 0);
+  s = run("tl_store_matrix<1, false>(&s0[group * 512 + thread % 8 * 16], &l0[0]);");
+  EXPECT_EQ(s.matrix_stores.accesses, 2);
+  EXPECT_EQ(s.matrix_stores.extra, 6);
   s = run("for (int i = 0; i < 3; ++i) tl_move<16>(&l0[0], &s0[thread * 4]);");
   EXPECT_EQ(s.vector_reads.accesses, 6);
   EXPECT_EQ(s.vector_reads.extra, 0);

@@ -9,6 +9,7 @@
 #include <regex>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/match.h"
@@ -342,6 +343,42 @@ TEST(Mutation, GemmOfPersistentBlocks) {
     redundant.push_back({"tl_mbarrier_wait(&s1[v0], v1 ^ 1)", step, met});
   }
   ExpectAllNoticed(ResidentGemm("self", 3), testing::TargetFor("sm_90a", true), redundant);
+}
+
+// C leaves in boxes, while the next tile is begun or at the end.
+TEST(Mutation, GemmThatStoresBoxes) {
+  for (const auto& [copies, stay] : {std::pair("warp", "on"), std::pair("self", "off")}) {
+    CudaCase c = ResidentGemm(copies, 3);
+    c.name = absl::StrCat("bulk_", c.name);
+    c.values = {{"copies", copies}, {"stay", stay}, {"stores", "bulk"},
+                {"bn", "32"},       {"bk", "16"},   {"stages", "3"}};
+    c.dims = {{500, 40, 80}, {300, 32, 24}, {60, 24, 16}};
+    ExpectAllNoticed(c, testing::TargetFor("sm_90a", true));
+  }
+}
+
+// The same place again and again, and memory that another tile has after it.
+TEST(Mutation, BoxesThatMeet) {
+  const CudaCase c = {"boxes_that_meet",
+                      R"(tl 1.0
+kernel boxes(M: dim, N: dim) {
+  in X: tensor<f16>[M, N]
+  out Y: tensor<f16>[M, N], Z: tensor<f32>[M, N]
+  launch n in ceildiv(N, 32), m in ceildiv(M, 32) threads=64 stores=bulk {
+    x = alloc_fragment<f16>[32, 32]  z = alloc_fragment<f32>[32, 32]
+    copy X[m*32, n*32] -> x
+    serial k in 3 {
+      parallel i, j in [32, 32] { x[i, j] = x[i, j] + k }
+      copy x -> Y[m*32, n*32]
+    }
+    parallel i, j in [32, 32] { z[i, j] = x[i, j] * 2 }
+    copy z -> Z[m*32, n*32]
+  }
+})",
+                      {},
+                      {{40, 40}, {32, 37}},
+                      {}};
+  ExpectAllNoticed(c, testing::TargetFor("sm_90a", true));
 }
 
 // Several rows and one in registers, one in shared memory, and one read twice.

@@ -8,6 +8,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/match.h"
@@ -53,6 +54,8 @@ const std::vector<Shipped>& All() {
       {"gemm", With(gemm, {{"tb", "off"}, {"M", "4096"}, {"N", "4096"}, {"K", "4096"}}), 1},
       {"gemm", With(gemm, {{"bias", "on"}, {"act", "gelu"}, {"residual", "on"}}), 1},
       {"gemm", With(gemm, {{"M", "4096"}, {"N", "4096"}, {"K", "4096"}}), 1},
+      {"gemm", With(gemm, {{"boxes", "on"}}), 1},
+      {"gemm", With(gemm, {{"boxes", "on"}, {"M", "4096"}, {"N", "4096"}, {"K", "4096"}}), 1},
       // The last lag runs behind the loop.
       {"attention", attention, 3},
       {"attention", With(attention, {{"causal", "on"}, {"lse", "on"}, {"t", "f16"}}), 3},
@@ -146,18 +149,21 @@ TEST(WarpgroupQuality, PersistentGemmIsShort) {
 }
 
 TEST(WarpgroupQuality, NoBankConflicts) {
-  for (const char* ta : {"off", "on"}) {
+  for (const auto& [ta, boxes] :
+       {std::pair("off", "off"), std::pair("on", "off"), std::pair("off", "on")}) {
     EmulateStats stats;
-    const CudaCase c{"gemm",
-                     testing::FamilyText("gemm"),
-                     {{"ta", ta}, {"tb", ta}, {"bm", "64"}, {"bn", "64"}, {"bk", "64"}},
-                     {{64, 64, 192}},
-                     {}};
+    const CudaCase c{
+        "gemm",
+        testing::FamilyText("gemm"),
+        {{"ta", ta}, {"tb", ta}, {"boxes", boxes}, {"bm", "64"}, {"bn", "64"}, {"bk", "64"}},
+        {{64, 64, 192}},
+        {}};
     ExpectRightNumbers(c, *FindCudaTarget("sm_90a"), {.seeds = {1}, .stats = &stats});
     EXPECT_EQ(stats.async_writes.accesses, 0);  // boxes
     EXPECT_EQ(stats.async_writes.extra, 0);
     EXPECT_EQ(stats.vector_reads.extra, 0);
     EXPECT_EQ(stats.vector_writes.extra, 0);
+    EXPECT_EQ(stats.matrix_stores.extra, 0);
   }
 }
 

@@ -67,6 +67,8 @@ std::string Gen::LaunchAttrs(bool groups) {
   if (r_.Chance(15))
     absl::StrAppend(&attrs, " order=", r_.Pick({"row", "col", "row(2)", "col(3)"}));
   if (r_.Chance(8)) absl::StrAppend(&attrs, " producer=", r_.Pick({"auto", "warp", "self"}));
+  if (r_.Chance(15))
+    absl::StrAppend(&attrs, " stores=", r_.Pick({"auto", "threads", "bulk", "bulk"}));
   return attrs;
 }
 

@@ -166,6 +166,8 @@ TEST(BindErrors, Launches) {
            "threads=512 for each of groups=3 makes 1536 threads in a block; at most 1024"},
           {"launch persistent=@M { }", "persistent must be a bool known at compile time"},
           {"launch m in M order=longest(@x) { }", "order=longest(…) names an axis of this launch"},
+          {"launch stores=@boxes { }",
+           "'boxes' is no value of stores; there are auto, threads, bulk"},
           {"launch order=row(@0) { }", "the panel of order must be between 1 and 1024"},
           {"launch m in M order=@longest { }",
            "order is row, col, row(n), col(n) or longest(axis)"},

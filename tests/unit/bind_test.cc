@@ -354,6 +354,28 @@ TEST(Bind, PrintedNamesDoNotMeet) {
   ExpectStable(*good);
 }
 
+// The way in which tiles leave for tensors may be a word, a parameter, or depend on a condition.
+TEST(Bind, Stores) {
+  const auto stores = [](const std::string& attr, const Values& values = {}) {
+    const StatusOr<Module> module =
+        BindText(InKernel("launch" + attr + " { a = alloc_shared<f16>[16, 16]  fill a, 1 }",
+                          "; boxes: bool = off, way: enum {threads, bulk} = threads"),
+                 values);
+    EXPECT_TRUE(module.ok()) << Describe(module.status());
+    if (!module.ok()) return Stores::kAuto;
+    ExpectStable(*module);
+    return module->launches[0].stores;
+  };
+  const std::string chosen = " stores=if boxes then bulk else auto";
+  EXPECT_EQ(stores(""), Stores::kAuto);
+  EXPECT_EQ(stores(" stores=auto"), Stores::kAuto);
+  EXPECT_EQ(stores(" stores=bulk"), Stores::kBulk);
+  EXPECT_EQ(stores(" stores=way"), Stores::kThreads);
+  EXPECT_EQ(stores(" stores=way", {{"way", "bulk"}}), Stores::kBulk);
+  EXPECT_EQ(stores(chosen), Stores::kAuto);
+  EXPECT_EQ(stores(chosen, {{"boxes", "on"}}), Stores::kBulk);
+}
+
 // The orientation of a gemm may be a word, a parameter, or depend on a condition.
 TEST(Bind, Orientation) {
   const auto orientation = [](const std::string& attr, const Values& values = {}) {

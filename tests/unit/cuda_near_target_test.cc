@@ -88,6 +88,15 @@ class NearTargetTest : public ::testing::Test {
       Add(BulkLoad{
           0, {MakeInt(0), Thread(8), Thread(64)}, tile_, MakeInt(0), mbarriers_, MakeInt(0)});
       Add(ProxyFence{});
+      Add(BulkStore{0, {MakeInt(0), Thread(8), Thread(64)}, tile_, MakeInt(0)});
+      for (BulkSync::Op op :
+           {BulkSync::Op::kCommit, BulkSync::Op::kWaitRead, BulkSync::Op::kWait}) {
+        Add(BulkSync{op});
+      }
+    }
+    if (target.matrix_stores) {
+      Add(StoreMatrix{tile_, Thread(8), a_, MakeInt(0), 4, false});
+      Add(StoreMatrix{tile_, Thread(8), b_, MakeInt(0), 2, true});
     }
     if (target.max_cluster > 1) AddCluster();
     Add(LoadMatrix{a_, MakeInt(0), tile_, Thread(8), 4, false});

@@ -1,6 +1,8 @@
 // Fragment and shared layouts: the worked examples, the laws on some random layouts (the sweep runs
 // through many more), and the hardware's fragments against the formulas of its manuals.
 #include <array>
+#include <optional>
+#include <utility>
 
 #include "layout/matrix_fragments.h"
 #include "layout/shared_layout.h"
@@ -349,11 +351,44 @@ TEST(MatrixFragments, Ldmatrix) {
     ExpectLdmatrix(LdmatrixA(atom), AtomA(atom), static_cast<int64_t>(SizeOf(atom.a)));
     ExpectLdmatrix(LdmatrixB(atom), AtomB(atom), static_cast<int64_t>(SizeOf(atom.b)));
   }
-  ExpectLdmatrix(StmatrixC(kMma16), AtomC(kMma16), 2);
   // The familiar form: lane l names row l % 16, and the right half from lane 16 on.
   for (int64_t lane = 0; lane < 32; ++lane) {
     EXPECT_EQ(LdmatrixA(kMma16).At({0, 0, lane, 0}), lane % 16 * 16 + lane / 16 * 8);
   }
+}
+
+// Executes stmatrix: register q of lane t becomes the 4 bytes t % 4 of row t / 4 of matrix q, or
+// what these are of the matrix transposed, whose rows lanes 8q to 8q+7 name.
+void ExpectStmatrix(const FragmentLayout& tile, bool down, int matrices, bool transpose) {
+  SCOPED_TRACE(tile.ToString());
+  const std::optional<MatrixStores> stores = StmatrixOf(tile, down);
+  ASSERT_TRUE(stores);
+  ASSERT_EQ(stores->matrices, matrices);
+  ASSERT_EQ(stores->transpose, transpose);
+  const int64_t together = 2 * matrices;
+  ForEachPlace(tile, [&](const Place& p) {
+    const int64_t q = p.slot % together / 2, first = p.slot / together * 8;
+    const int64_t row = p.lane / 4, col = p.lane % 4 * 2 + p.slot % 2;
+    ASSERT_EQ(tile.At(p), stores->addresses.At({p.group, p.warp, 8 * q + (transpose ? col : row),
+                                                first + (transpose ? row : col)}));
+  });
+}
+
+TEST(MatrixFragments, Stmatrix) {
+  for (const auto& [tile, matrices] :
+       {std::pair(AtomC(kMma16), 2), std::pair(TiledC(kMma16, 32, 24, 2, 1), 2),
+        std::pair(TiledC(kMma16, 64, 64, 2, 2), 4), std::pair(WgmmaC(8), 2),
+        std::pair(WgmmaC(24), 2), std::pair(WgmmaC(256), 4)}) {
+    for (bool down : {false, true}) {
+      ExpectStmatrix(tile, down, matrices, down);
+      ExpectStmatrix(*tile.Transposed(), down, matrices, !down);
+    }
+  }
+  // Lanes that hold longer runs, padding, or what others hold too.
+  EXPECT_FALSE(StmatrixOf(BlockedLayout({64, 64}, 2, 4, 32), false));
+  EXPECT_FALSE(StmatrixOf(TiledC(kMma16, 60, 64, 2, 2), false));
+  EXPECT_FALSE(StmatrixOf(TiledA(kMma16, 64, 64, 2, 2), false));
+  EXPECT_FALSE(StmatrixOf(MfmaC(32), false));
 }
 
 // AMD's matrix instruction calculator: 32x32 has rows 8 * (i / 4) + 4 * (lane / 32) + i % 4 of

@@ -59,6 +59,7 @@ Target TargetOf(const Shape& shape) {
   t.register_fragments = true;
   t.async_copies = shape.async_copies;
   t.matrix_loads = true;
+  t.matrix_stores = true;
   t.matrix_atoms = {
       {"f16", AtomForm::kMma, DType::kF16, DType::kF16, DType::kF32, 16, 8, 16},
       {"bf16", AtomForm::kMma, DType::kBF16, DType::kBF16, DType::kF32, 16, 8, 16},
@@ -516,6 +517,32 @@ kernel k(M: dim, N: dim, K: dim; ta: bool, tb: bool, t: dtype, c: dtype, bm: int
     v.insert(v.end(), {{"bm", bm}, {"bn", bn}, {"bk", bk}});
     for (const auto& [m, n, k] : {std::tuple(1, 1, 1), {5, 9, 0}, {0, 4, 4}, {7, 17, 9}}) {
       check(v, {m, n, k});
+    }
+  }
+}
+
+// Results that are rounded to 16 bits go to a tile by matrices, as they are and transposed.
+TEST(PassesRun, MatrixStores) {
+  constexpr std::string_view kText = R"(
+kernel k(M: dim, N: dim; bm: int, bn: int, t: dtype) {
+  in A: tensor<t>[M, 16], B: tensor<t>[N, 16]
+  out C: tensor<t>[M, N], D: tensor<t>[N, M]
+  launch m in ceildiv(M, bm), n in ceildiv(N, bn) stores=bulk {
+    a = alloc_shared<t>[bm, 16]  b = alloc_shared<t>[bn, 16]
+    c = alloc_fragment<f32>[bm, bn]
+    c_s = alloc_shared<t>[bm, bn]  d_s = alloc_shared<t>[bn, bm]
+    copy A[m*bm, 0] -> a
+    copy B[n*bn, 0] -> b
+    gemm a, b -> c transpose_b clear
+    copy c -> c_s
+    copy c -> d_s transpose
+    copy c_s -> C[m*bm, n*bn]
+    copy d_s -> D[n*bn, m*bm]
+  }
+})";
+  for (const char* t : {"f16", "bf16"}) {
+    for (const auto& [bm, bn] : {std::pair("16", "8"), {"32", "16"}, {"32", "64"}, {"64", "24"}}) {
+      CheckProgram({"matrix stores", kText, {{"t", t}, {"bm", bm}, {"bn", bn}}, {70, 67}});
     }
   }
 }

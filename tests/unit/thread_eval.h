@@ -403,6 +403,7 @@ class ThreadEval {
       return Wait(State::kAtWarp);
     }
     if (const auto* x = std::get_if<LoadMatrix>(&s.node)) ExecLoadMatrix(*x, lanes);
+    if (const auto* x = std::get_if<StoreMatrix>(&s.node)) ExecStoreMatrix(*x, lanes);
     if (const auto* x = std::get_if<Mma>(&s.node)) ExecMma(*x, lanes);
     if (const auto* x = std::get_if<LaneExchange>(&s.node)) {
       for (int i = 0; i < kLanes; ++i) lanes[i]->vars[x->var] = lanes[i ^ x->mask]->brought;
@@ -439,6 +440,30 @@ class ThreadEval {
         for (int64_t e = 0; e < per_word; ++e) {
           char* to = At(x.dst, dst + m * per_word + e, true);
           if (to) std::memcpy(to, word + e * size, size);
+        }
+      }
+    }
+  }
+
+  // In the name of the lane that holds an element; where it goes, another one says.
+  void ExecStoreMatrix(const StoreMatrix& x, const std::vector<Fiber*>& lanes) {
+    constexpr int64_t kSize = 2;
+    for (int m = 0; m < x.matrices; ++m) {
+      int64_t rows[8];
+      for (int row = 0; row < 8; ++row) {
+        cur_ = lanes[8 * m + row];
+        rows[row] = Eval(x.dst_offset).i;
+        if (!Aligned(x.dst, rows[row], 16)) return;
+      }
+      for (int i = 0; i < kLanes; ++i) {
+        cur_ = lanes[i];
+        const int64_t src = Eval(x.src_offset).i + 2 * m;
+        for (int e = 0; e < 2; ++e) {
+          const int row = x.transpose ? 2 * (i % 4) + e : i / 4;
+          const int col = x.transpose ? i / 4 : 2 * (i % 4) + e;
+          const char* from = At(x.src, src + e, false);
+          char* to = At(x.dst, rows[row] + col, true);
+          if (from && to) std::memcpy(to, from, kSize);
         }
       }
     }
@@ -733,7 +758,7 @@ class ThreadEval {
       WaitForMoves(x->pending);
     } else if (const auto* x = As<LaneExchange>(s)) {
       MeetLanes(*s, Eval(x->value));
-    } else if (As<LoadMatrix>(s) || As<Mma>(s)) {
+    } else if (As<LoadMatrix>(s) || As<StoreMatrix>(s) || As<Mma>(s)) {
       MeetLanes(*s);
     } else if (As<MbarrierFence>(s)) {
       Fail("clusters, as boxes, are for the emulator");

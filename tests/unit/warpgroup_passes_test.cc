@@ -1,8 +1,10 @@
-// Where fences and waits of products by warpgroups come to stand, on sequences of statements
-// written as words.
+// Where fences and waits of products by warpgroups and of boxes that leave come to stand, on
+// sequences of statements written as words.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -11,6 +13,7 @@
 #include "absl/strings/str_join.h"
 #include "backends/cuda/targets.h"
 #include "ir/module.h"
+#include "passes/await_stores.h"
 #include "passes/delay_waits.h"
 #include "passes/fence_proxies.h"
 
@@ -19,17 +22,20 @@ namespace {
 
 using Op = WgmmaSync::Op;
 
-// Tiles k and v lie in shared memory and are read in place, y does not; s and o are sums in
-// registers, p and x other registers.
+// Tiles k and v lie in shared memory and are read in place, y and z are not; z has y's memory. s
+// and o are sums in registers, p and x other registers.
 class Words {
  public:
   Words() {
-    for (const char* name : {"k", "v", "y", "s", "o", "p", "x"}) {
+    for (const char* name : {"k", "v", "y", "z", "s", "o", "p", "x"}) {
       Buffer b;
       b.name = name;
       b.dtype = DType::kF16;
       b.extents = {64};
-      b.scope = *name == 'k' || *name == 'v' || *name == 'y' ? Scope::kShared : Scope::kLocal;
+      const size_t tile = std::string_view("kvyz").find(*name);
+      b.scope = tile != std::string_view::npos ? Scope::kShared : Scope::kLocal;
+      if (b.scope == Scope::kShared)
+        b.arena_offset = 128 * static_cast<int64_t>(std::min(tile, size_t{2}));
       b.in_place = *name == 'k' || *name == 'v';
       m_.AddBuffer(std::move(b));
     }
@@ -67,6 +73,12 @@ class Words {
     return {MakeStmt(
         Store{Id(to), {MakeInt(0)}, StoreOp::kSet, MakeLoad(Id(from), DType::kF16, {MakeInt(0)})})};
   }
+  // Leaves in a box.
+  Block Send(char tile) const {
+    return {MakeStmt(OnFirstThread{Team::kBlock,
+                                   {MakeStmt(BulkStore{0, {}, Id(tile), MakeInt(0)}),
+                                    MakeStmt(BulkSync{BulkSync::Op::kCommit})}})};
+  }
   static Block Meet() { return {MakeStmt(Barrier{Team::kBlock})}; }
   Block When(Block then_body, Block else_body = {}) {
     const VarId v = m_.AddVar("b", ScalarType::kBool, VarRole::kLet);
@@ -103,6 +115,12 @@ class Words {
     if (As<Alloc>(s)) return "alloc";
     if (As<Barrier>(s)) return "barrier";
     if (As<ProxyFence>(s)) return "proxy";
+    if (const OnFirstThread* first = As<OnFirstThread>(s)) return Text(first->body);
+    if (const BulkStore* store = As<BulkStore>(s)) return m_.buffer(store->src).name + ">";
+    if (const BulkSync* bulk = As<BulkSync>(s)) {
+      static constexpr std::string_view kNames[] = {"sent", "await_read", "await_all"};
+      return std::string(kNames[static_cast<size_t>(bulk->op)]);
+    }
     const WgmmaSync* sync = As<WgmmaSync>(s);
     if (!sync) return "?";
     if (sync->op == Op::kFence) return "fence";
@@ -229,6 +247,13 @@ TEST(FenceProxies, AroundALoop) {
             "loop{proxy barrier fence s+= commit wait0 k=} barrier");
 }
 
+TEST(FenceProxies, BetweenAWriteAndTheBarrierBeforeABoxLeaves) {
+  Words w;
+  EXPECT_EQ(w.After(FenceProxies, {w.Write('k'), w.Write('y'), w.Meet(), w.Send('y')}),
+            "k= y= proxy barrier y> sent");
+  EXPECT_EQ(w.After(FenceProxies, {w.Write('k'), w.Meet(), w.Send('v')}), "k= barrier v> sent");
+}
+
 // Either branch may have written.
 TEST(FenceProxies, BehindBranches) {
   Words w;
@@ -239,6 +264,55 @@ TEST(FenceProxies, BehindBranches) {
         w.After(FenceProxies, {w.When(then_body, else_body), w.Meet(), w.Waited('s', 'k', 'v')}),
         absl::StrCat(text, " proxy barrier fence s+= commit wait0"));
   }
+}
+
+// ---- Waits for boxes
+
+TEST(AwaitStores, AtTheLastBarrierBeforeTheNextWrite) {
+  Words w;
+  EXPECT_EQ(w.After(AwaitStores, {w.Send('y'), w.Meet(), w.Write('k'), w.Meet(), w.Write('y')}),
+            "y> sent barrier k= await_read barrier y= await_all");
+  // Another tile in the same memory.
+  EXPECT_EQ(w.After(AwaitStores, {w.Send('y'), w.Meet(), w.Write('z'), w.Meet(), w.Write('y')}),
+            "y> sent await_read barrier z= barrier y= await_all");
+}
+
+TEST(AwaitStores, OnlyAtTheEndWhereNothingIsWritten) {
+  Words w;
+  EXPECT_EQ(w.After(AwaitStores, {w.Send('y'), w.Meet(), w.Write('k'), w.Meet()}),
+            "y> sent barrier k= barrier await_all");
+  EXPECT_EQ(w.After(AwaitStores, {w.Write('y'), w.Meet(), w.Write('y')}), "y= barrier y=");
+}
+
+// What an iteration sends is waited for by the next one, where it writes.
+TEST(AwaitStores, AroundALoop) {
+  Words w;
+  Block body;
+  for (const Block& part : {w.Write('k'), w.Meet(), w.Write('y'), w.Meet(), w.Send('y')}) {
+    body.insert(body.end(), part.begin(), part.end());
+  }
+  EXPECT_EQ(w.After(AwaitStores, {w.Loop(body)}),
+            "loop{k= await_read barrier y= barrier y> sent} await_all");
+  // Where it begins with a write, the barrier stands at its end.
+  body.clear();
+  for (const Block& part : {w.Write('y'), w.Meet(), w.Send('y'), w.Meet()}) {
+    body.insert(body.end(), part.begin(), part.end());
+  }
+  EXPECT_EQ(w.After(AwaitStores, {w.Loop(body)}),
+            "loop{y= barrier y> sent await_read barrier} await_all");
+}
+
+TEST(AwaitStores, AroundBranches) {
+  Words w;
+  EXPECT_EQ(w.After(AwaitStores, {w.When(w.Send('y')), w.Meet(), w.When({}, w.Write('y'))}),
+            "if{y> sent}{} await_read barrier if{}{y=} await_all");
+  // A barrier in one branch alone is none for the other.
+  Block meets = w.Meet();
+  meets.push_back(w.Write('y')[0]);
+  EXPECT_EQ(w.After(AwaitStores, {w.Send('y'), w.Meet(), w.When(meets, w.Write('y'))}),
+            "y> sent await_read barrier if{barrier y=}{y=} await_all");
+  EXPECT_EQ(w.After(AwaitStores, {w.Send('y'), w.Meet(), w.When(meets, meets)}),
+            "y> sent barrier if{await_read barrier y=}{await_read barrier y=} await_all");
 }
 
 }  // namespace

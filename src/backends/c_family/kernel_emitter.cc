@@ -294,6 +294,7 @@ Status KernelEmitter::EmitStmt(const Stmt& stmt) {
   if (const auto* s = std::get_if<VectorMove>(&stmt.node)) return EmitVectorMove(*s);
   if (const auto* s = std::get_if<AsyncMove>(&stmt.node)) return EmitAsyncMove(*s);
   if (const auto* s = std::get_if<LoadMatrix>(&stmt.node)) return EmitLoadMatrix(*s);
+  if (const auto* s = std::get_if<StoreMatrix>(&stmt.node)) return EmitStoreMatrix(*s);
   if (const auto* s = std::get_if<Mma>(&stmt.node)) return EmitMma(*s);
   if (const auto* s = std::get_if<Wgmma>(&stmt.node)) return EmitWgmma(*s);
   if (const auto* s = std::get_if<WgmmaSync>(&stmt.node)) return EmitWgmmaSync(*s);
@@ -320,6 +321,11 @@ Status KernelEmitter::EmitStmt(const Stmt& stmt) {
   }
   if (const auto* s = std::get_if<Mbarrier>(&stmt.node)) return EmitMbarrier(*s);
   if (const auto* s = std::get_if<BulkLoad>(&stmt.node)) return EmitBulkLoad(*s);
+  if (const auto* s = std::get_if<BulkStore>(&stmt.node)) return EmitBulkStore(*s);
+  if (const auto* s = std::get_if<BulkSync>(&stmt.node)) {
+    EmitBulkSync(*s);
+    return absl::OkStatus();
+  }
   return absl::InternalError("a statement that lowering should have expanded reached the emitter");
 }
 
@@ -477,6 +483,14 @@ Status KernelEmitter::EmitLoadMatrix(const LoadMatrix& s) {
   return absl::OkStatus();
 }
 
+Status KernelEmitter::EmitStoreMatrix(const StoreMatrix& s) {
+  TL_ASSIGN_OR_RETURN(std::string dst, Address(s.dst, s.dst_offset));
+  TL_ASSIGN_OR_RETURN(std::string src, Address(s.src, s.src_offset));
+  Line(absl::StrCat("tl_store_matrix<", s.matrices, ", ", s.transpose ? "true" : "false", ">(", dst,
+                    ", ", src, ");"));
+  return absl::OkStatus();
+}
+
 Status KernelEmitter::EmitMma(const Mma& s) {
   if (s.atom < 0 || s.atom >= static_cast<int>(target_.matrix_atoms.size())) {
     return absl::InternalError(absl::StrCat("the target has no matrix instruction ", s.atom));
@@ -567,24 +581,42 @@ Status KernelEmitter::EmitMbarrier(const Mbarrier& s) {
   return absl::OkStatus();
 }
 
-// Places of a box are named from the innermost dim on.
+// Named from the innermost dim on.
+StatusOr<std::string> KernelEmitter::BoxPlaces(const std::vector<ExprRef>& at) const {
+  std::vector<std::string> places;
+  for (size_t d = at.size(); d-- > 0;) {
+    TL_ASSIGN_OR_RETURN(Text text, exprs_.Emit(at[d]));
+    const std::string_view as_int = text.range.Fits32() ? "(int)(" : "tl_box_place(";
+    places.push_back(absl::StrCat(as_int, text.text, ")"));
+  }
+  return absl::StrCat("{", absl::StrJoin(places, ", "), "}");
+}
+
 Status KernelEmitter::EmitBulkLoad(const BulkLoad& s) {
   TL_ASSIGN_OR_RETURN(std::string dst, Address(s.dst, s.dst_offset));
   TL_ASSIGN_OR_RETURN(std::string barrier, Address(s.barriers, s.barrier));
-  std::vector<std::string> at;
-  for (size_t d = s.at.size(); d-- > 0;) {
-    TL_ASSIGN_OR_RETURN(Text text, exprs_.Emit(s.at[d]));
-    const std::string_view as_int = text.range.Fits32() ? "(int)(" : "tl_box_place(";
-    at.push_back(absl::StrCat(as_int, text.text, ")"));
-  }
+  TL_ASSIGN_OR_RETURN(std::string at, BoxPlaces(s.at));
   std::string blocks;
   if (s.blocks) {
     TL_ASSIGN_OR_RETURN(Text text, exprs_.Emit(s.blocks));
     blocks = absl::StrCat(", (int)(", text.text, ")");
   }
-  Line(absl::StrCat("tl_bulk_load", s.blocks ? "_to" : "", "<", at.size(), ">(", dst, ", m", s.box,
-                    ", {", absl::StrJoin(at, ", "), "}, ", barrier, blocks, ");"));
+  Line(absl::StrCat("tl_bulk_load", s.blocks ? "_to" : "", "<", s.at.size(), ">(", dst, ", m",
+                    s.box, ", ", at, ", ", barrier, blocks, ");"));
   return absl::OkStatus();
+}
+
+Status KernelEmitter::EmitBulkStore(const BulkStore& s) {
+  TL_ASSIGN_OR_RETURN(std::string src, Address(s.src, s.src_offset));
+  TL_ASSIGN_OR_RETURN(std::string at, BoxPlaces(s.at));
+  Line(absl::StrCat("tl_bulk_store<", s.at.size(), ">(m", s.box, ", ", at, ", ", src, ");"));
+  return absl::OkStatus();
+}
+
+void KernelEmitter::EmitBulkSync(const BulkSync& s) {
+  if (s.op == BulkSync::Op::kCommit) return Line("tl_bulk_commit();");
+  const bool whole = s.op == BulkSync::Op::kWait;
+  Line(absl::StrCat(whole ? "tl_bulk_wait<" : "tl_bulk_wait_read<", s.pending, ">();"));
 }
 
 Status KernelEmitter::EmitIf(const If& s) {

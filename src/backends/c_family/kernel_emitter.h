@@ -56,13 +56,17 @@ class KernelEmitter {
   Status EmitVectorMove(const VectorMove& s);
   Status EmitAsyncMove(const AsyncMove& s);
   Status EmitLoadMatrix(const LoadMatrix& s);
+  Status EmitStoreMatrix(const StoreMatrix& s);
   Status EmitMma(const Mma& s);
   Status EmitWgmma(const Wgmma& s);
   Status EmitWgmmaSync(const WgmmaSync& s);
   StatusOr<std::string> InPlace(const MatrixInPlace& m) const;
   Status EmitLaneExchange(const LaneExchange& s);
   Status EmitMbarrier(const Mbarrier& s);
+  StatusOr<std::string> BoxPlaces(const std::vector<ExprRef>& at) const;
   Status EmitBulkLoad(const BulkLoad& s);
+  Status EmitBulkStore(const BulkStore& s);
+  void EmitBulkSync(const BulkSync& s);
   Status EmitIf(const If& s);
   Status EmitOnFirstThread(const OnFirstThread& s);
   Status EmitOnProducer(const OnProducer& s);

@@ -229,6 +229,38 @@ TL_FN void tl_bulk_load_to(void* dst, const tl_tensor_map& map, const int (&at)[
   }
 }
 #undef TL_BULK_LOAD
+// What lies outside of the tensor is dropped.
+//@ tl_bulk_store
+#define TL_BULK_STORE(rank, places, ...)                                                          \
+  asm volatile("cp.async.bulk.tensor." rank "d.global.shared::cta.tile.bulk_group"                \
+               " [%0, {" places "}], [%1];"                                                       \
+               : : "l"(&map), "r"(tl_shared_address(src)), __VA_ARGS__ : "memory");
+template <int kRank>
+TL_FN void tl_bulk_store(const tl_tensor_map& map, const int (&at)[kRank], const void* src) {
+  if constexpr (kRank == 1) {
+    TL_BULK_STORE("1", "%2", "r"(at[0]))
+  } else if constexpr (kRank == 2) {
+    TL_BULK_STORE("2", "%2, %3", "r"(at[0]), "r"(at[1]))
+  } else if constexpr (kRank == 3) {
+    TL_BULK_STORE("3", "%2, %3, %4", "r"(at[0]), "r"(at[1]), "r"(at[2]))
+  } else if constexpr (kRank == 4) {
+    TL_BULK_STORE("4", "%2, %3, %4, %5", "r"(at[0]), "r"(at[1]), "r"(at[2]), "r"(at[3]))
+  } else {
+    TL_BULK_STORE("5", "%2, %3, %4, %5, %6", "r"(at[0]), "r"(at[1]), "r"(at[2]), "r"(at[3]),
+                  "r"(at[4]))
+  }
+}
+#undef TL_BULK_STORE
+//@ tl_bulk_commit
+TL_FN void tl_bulk_commit() { asm volatile("cp.async.bulk.commit_group;" : : : "memory"); }
+//@ tl_bulk_wait_read
+template <int kPending> TL_FN void tl_bulk_wait_read() {
+  asm volatile("cp.async.bulk.wait_group.read %0;" : : "n"(kPending) : "memory");
+}
+//@ tl_bulk_wait
+template <int kPending> TL_FN void tl_bulk_wait() {
+  asm volatile("cp.async.bulk.wait_group %0;" : : "n"(kPending) : "memory");
+}
 //@ tl_mbarrier_wait
 #if __CUDA_ARCH__ >= 900
 #define TL_MBARRIER_TRY "try_wait"
@@ -295,6 +327,28 @@ template <int kMatrices, bool kTranspose> TL_FN void tl_load_matrix(void* dst, c
     TL_LDMATRIX("")
   }
 #undef TL_LDMATRIX
+}
+//@ tl_store_matrix
+template <int kMatrices, bool kTranspose> TL_FN void tl_store_matrix(void* dst, const void* src) {
+  const unsigned to = tl_shared_address(dst);
+  const unsigned* s = (const unsigned*)src;
+#define TL_STMATRIX(trans)                                                                        \
+  if constexpr (kMatrices == 1) {                                                                 \
+    asm volatile("stmatrix.sync.aligned.m8n8.x1" trans ".shared.b16 [%0], {%1};"                  \
+                 : : "r"(to), "r"(s[0]) : "memory");                                              \
+  } else if constexpr (kMatrices == 2) {                                                          \
+    asm volatile("stmatrix.sync.aligned.m8n8.x2" trans ".shared.b16 [%0], {%1, %2};"              \
+                 : : "r"(to), "r"(s[0]), "r"(s[1]) : "memory");                                   \
+  } else {                                                                                        \
+    asm volatile("stmatrix.sync.aligned.m8n8.x4" trans ".shared.b16 [%0], {%1, %2, %3, %4};"      \
+                 : : "r"(to), "r"(s[0]), "r"(s[1]), "r"(s[2]), "r"(s[3]) : "memory");             \
+  }
+  if constexpr (kTranspose) {
+    TL_STMATRIX(".trans")
+  } else {
+    TL_STMATRIX("")
+  }
+#undef TL_STMATRIX
 }
 
 // ---- Matrix instructions of four warps, which read shared memory where it lies ----

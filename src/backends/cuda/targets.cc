@@ -118,6 +118,7 @@ Target MakeTarget(const Arch& arch) {
   t.most_registers = 255;
   t.moves_registers = arch.number == 90 && arch.specific;  // setmaxnreg
   t.matrix_loads = true;
+  t.matrix_stores = arch.number >= 90;
   for (const AtomRow& row : kAtoms) {
     const bool has = row.from <= arch.number && arch.number <= row.until;
     if (has && (arch.specific || row.atom.form != kWgmma)) t.matrix_atoms.push_back(row.atom);

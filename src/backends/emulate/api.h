@@ -95,6 +95,8 @@ struct TlApi {
   // `inside`: the 16 bytes at `from` are in the tile.
   void (*load_matrix)(void* self, void* to, const TlPlace* from, int inside, int matrices,
                       int transpose);
+  void (*store_matrix)(void* self, const TlPlace* to, int inside, const void* from, int matrices,
+                       int transpose);
   // c += a * b of atom number `atom` in kTlAtoms.
   void (*mma)(void* self, int atom, void* c, const void* a, const void* b, int line);
   unsigned long long (*lane_xor)(void* self, unsigned long long value, int mask, int line);

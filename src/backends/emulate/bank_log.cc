@@ -20,10 +20,11 @@ void BankLog::Note(int thread, int line, int offset, int bytes, bool write, bool
   warps_[thread / lanes_].push_back({line, 0, thread % lanes_, offset, bytes, write, async});
 }
 
-void BankLog::NoteMatrix(const std::vector<int64_t>& rows) {
+void BankLog::NoteMatrix(const std::vector<int64_t>& rows, bool write) {
   if (stats_ == nullptr) return;
-  ++stats_->matrix_loads.accesses;
-  stats_->matrix_loads.extra += BankConflicts(rows, 16);
+  BankCount& count = write ? stats_->matrix_stores : stats_->matrix_loads;
+  ++count.accesses;
+  count.extra += BankConflicts(rows, 16);
 }
 
 void BankLog::Count(const std::vector<Entry>& entries, size_t begin, size_t end) {

@@ -17,7 +17,7 @@ class BankLog {
   void Start(int threads, int lanes, EmulateStats* stats);
   void Note(int thread, int line, int offset, int bytes, bool write, bool async);
   // Eight rows of 16 bytes.
-  void NoteMatrix(const std::vector<int64_t>& rows);
+  void NoteMatrix(const std::vector<int64_t>& rows, bool write);
   void Flush(int warp);
 
  private:

@@ -28,10 +28,10 @@ struct BulkStore {
   TensorBox box;
   unsigned offset;
   int line;
-  int64_t group;      // its number among the thread's
-  uint32_t number;    // the store's
-  bool read, waited;  // shared memory; the second: and the thread knows
-  bool written;       // the tensor
+  int64_t group;          // its number among the thread's
+  uint32_t number;        // the store's
+  bool read, waited;      // shared memory; the second: and the thread knows
+  bool written, settled;  // the tensor; the same
   std::vector<unsigned char> elements;
 };
 

@@ -49,6 +49,16 @@ Machine::Machine() {
     op.inside[lane] = inside != 0;
     m.Meet(op);
   };
+  api_.store_matrix = [](void* self, const TlPlace* to, int inside, const void* from, int matrices,
+                         int transpose) {
+    Machine& m = Self(self);
+    WarpOp& op = m.Join(WarpOp::kStoreMatrix, to->line, 2 * matrices + transpose);
+    const int lane = m.lane();
+    op.a[lane] = from;
+    op.places[lane] = *to;
+    op.inside[lane] = inside != 0;
+    m.Meet(op);
+  };
   api_.mma = [](void* self, int atom, void* c, const void* a, const void* b, int line) {
     Machine& m = Self(self);
     if (LanesOf(AtomNumber(atom)) != m.lanes_) {
@@ -546,6 +556,8 @@ void Machine::RunWarpOp(WarpOp& op, int warp) {
   switch (op.kind) {
     case WarpOp::kLoadMatrix:
       return LoadMatrices(op, warp);
+    case WarpOp::kStoreMatrix:
+      return StoreMatrices(op, warp);
     case WarpOp::kMma:
       return Mma(AtomNumber(op.detail), op.out.data(), op.a.data(), op.b.data());
     case WarpOp::kLaneXor:
@@ -592,24 +604,31 @@ void Machine::CheckRegisters(int rank) {
   }
 }
 
+std::vector<int64_t> Machine::RowsOfMatrix(const WarpOp& op, int warp, int matrix) {
+  std::vector<int64_t> rows;
+  for (int row = 8 * matrix; row < 8 * matrix + 8; ++row) {
+    const TlPlace& place = op.places[row];
+    const int thread = warp * lanes_ + row;
+    if (!op.inside[row]) {
+      Fail(thread, place.line,
+           absl::StrCat("the row of a matrix at ", place.tile, "[", place.index,
+                        "] is outside of the tile"));
+    }
+    CheckAligned(thread, place, 16);
+    rows.push_back(place.offset);
+  }
+  return rows;
+}
+
 void Machine::LoadMatrices(WarpOp& op, int warp) {
   const int matrices = op.detail / 2;
   const bool transpose = op.detail % 2 != 0;
   for (int m = 0; m < matrices; ++m) {
-    std::vector<int64_t> rows;
+    const std::vector<int64_t> rows = RowsOfMatrix(op, warp, m);
     for (int row = 8 * m; row < 8 * m + 8; ++row) {
-      const TlPlace& place = op.places[row];
-      const int thread = warp * lanes_ + row;
-      if (!op.inside[row]) {
-        Fail(thread, place.line,
-             absl::StrCat("the row of a matrix at ", place.tile, "[", place.index,
-                          "] is outside of the tile"));
-      }
-      CheckAligned(thread, place, 16);
-      Check(thread, place, 16, kTlRead, nullptr);
-      rows.push_back(place.offset);
+      Check(warp * lanes_ + row, op.places[row], 16, kTlRead, nullptr);
     }
-    banks_.NoteMatrix(rows);
+    banks_.NoteMatrix(rows, false);
     for (int lane = 0; lane < lanes_; ++lane) {
       auto* to = static_cast<unsigned char*>(op.out[lane]) + 4 * m;
       if (!transpose) {
@@ -619,6 +638,32 @@ void Machine::LoadMatrices(WarpOp& op, int warp) {
       for (int half = 0; half < 2; ++half) {
         std::memcpy(to + 2 * half, api_.arena + rows[2 * (lane % 4) + half] + lane / 4 * 2, 2);
       }
+    }
+  }
+}
+
+// Whose address names a row answers for all that is written there.
+void Machine::StoreMatrices(WarpOp& op, int warp) {
+  const int matrices = op.detail / 2;
+  const bool transpose = op.detail % 2 != 0;
+  for (int m = 0; m < matrices; ++m) {
+    const std::vector<int64_t> offsets = RowsOfMatrix(op, warp, m);
+    unsigned char rows[8][16];
+    for (int lane = 0; lane < 32; ++lane) {
+      const auto* from = static_cast<const unsigned char*>(op.a[lane]) + 4 * m;
+      if (!transpose) {
+        std::memcpy(&rows[lane / 4][lane % 4 * 4], from, 4);
+        continue;
+      }
+      for (int half = 0; half < 2; ++half) {
+        std::memcpy(&rows[2 * (lane % 4) + half][lane / 4 * 2], from + 2 * half, 2);
+      }
+    }
+    banks_.NoteMatrix(offsets, true);
+    for (int row = 0; row < 8; ++row) {
+      const int name = 8 * m + row;
+      Check(warp * lanes_ + name, op.places[name], 16, kTlWrite, rows[row]);
+      std::memcpy(api_.arena + offsets[static_cast<size_t>(row)], rows[row], 16);
     }
   }
 }

@@ -86,6 +86,7 @@ class Machine {
   struct WarpOp {
     enum Kind : uint8_t {
       kLoadMatrix,
+      kStoreMatrix,
       kMma,
       kLaneXor,
       kWgmmaFence,
@@ -154,6 +155,9 @@ class Machine {
   void Meet(WarpOp& op);
   void RunWarpOp(WarpOp& op, int warp);
   void LoadMatrices(WarpOp& op, int warp);
+  void StoreMatrices(WarpOp& op, int warp);
+  // Offsets of the 8 rows of 16 bytes of matrix number `matrix`, after checks of their places.
+  std::vector<int64_t> RowsOfMatrix(const WarpOp& op, int warp, int matrix);
   void SetRegisters(const WarpOp& op, int warp);
   void CheckRegisters(int rank);
 
@@ -173,6 +177,7 @@ class Machine {
   void StartLoadTo(int rank, const TensorBox& box, const TlPlace& place, const TlPlace& mbarrier);
   void LandLoad(size_t i);  // of loads_
   void StartStore(const TlBulkCopy& copy);
+  void CheckOrderOfStores(const BulkStore& store);
   void ReadStore(BulkStore& store);
   void WriteStore(BulkStore& store);
   // For reading shared memory, or whole.

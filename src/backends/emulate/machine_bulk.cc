@@ -254,7 +254,9 @@ void Machine::StartStore(const TlBulkCopy& copy) {
                      .read = false,
                      .waited = false,
                      .written = false,
+                     .settled = false,
                      .elements = {}};
+  CheckOrderOfStores(store);
   const int bytes = static_cast<int>(store.box.bytes());
   const Shadow::Conflict conflict =
       shadow_.ReadAsync(static_cast<int>(place.offset), bytes, shadow_.KnownToAll(running_, 1),
@@ -267,6 +269,21 @@ void Machine::StartStore(const TlBulkCopy& copy) {
   }
   if (options_.arrival == Arrival::kEager) WriteStore(store);
   thread.stores.push_back(std::move(store));
+}
+
+// Those of one thread that write the same elements, and not the same to them, wait for each other.
+void Machine::CheckOrderOfStores(const BulkStore& store) {
+  const auto elements = [&](const BulkStore& s) {
+    return s.read ? s.elements : ReadShared(s.box, api_.arena, s.offset);
+  };
+  for (const BulkStore& other : threads_[static_cast<size_t>(api_.thread)].stores) {
+    if (!Overlap(store.box, other.box)) continue;
+    if (store.box.at == other.box.at && elements(store) == elements(other)) continue;
+    Fail(api_.thread, store.line,
+         absl::StrCat("a bulk copy writes elements of a tensor that another one of this thread "
+                      "writes (line ",
+                      other.line, "), whose end it has not waited for"));
+  }
 }
 
 void Machine::ReadStore(BulkStore& store) {
@@ -285,11 +302,10 @@ void Machine::WaitForStores(int pending, bool whole) {
     if (store.group >= thread.store_groups - pending) break;
     ReadStore(store);
     store.waited = true;
-    if (whole) WriteStore(store);
+    if (whole) WriteStore(store), store.settled = true;
     shadow_.progress().Tell(thread.store_counter, running_, store.number);
   }
-  const auto done = [](const BulkStore& store) { return store.waited && store.written; };
-  std::erase_if(thread.stores, done);
+  std::erase_if(thread.stores, [](const BulkStore& store) { return store.settled; });
 }
 
 // ---- Ends

@@ -28,7 +28,7 @@ struct BankCount {
   int64_t accesses = 0, extra = 0;
 };
 struct EmulateStats {
-  BankCount matrix_loads, vector_reads, vector_writes, async_writes;
+  BankCount matrix_loads, matrix_stores, vector_reads, vector_writes, async_writes;
 };
 
 }  // namespace tl

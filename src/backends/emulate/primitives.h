@@ -211,6 +211,12 @@ TL_FN void tl_load_matrix(D* dst, TlPtr<TlShared<T>> src) {
   tl_api->load_matrix(tl_api->self, (void*)dst, &place, src.view->Inside(src.index, 16), kMatrices,
                       kTranspose);
 }
+template <int kMatrices, bool kTranspose, class T, class S>
+TL_FN void tl_store_matrix(TlPtr<TlShared<T>> dst, const S* src) {
+  const TlPlace place = dst.view->Place(dst.index, dst.line);
+  tl_api->store_matrix(tl_api->self, &place, dst.view->Inside(dst.index, 16), (const void*)src,
+                       kMatrices, kTranspose);
+}
 
 template <class T>
 TL_FN T tl_keep(T x) {

@@ -73,6 +73,18 @@ void WriteShared(const TensorBox& box, unsigned char* arena, unsigned offset,
   }
 }
 
+bool Overlap(const TensorBox& a, const TensorBox& b) {
+  if (a.map.base != b.map.base || a.map.rank != b.map.rank) return false;
+  for (int d = 0; d < a.map.rank; ++d) {
+    const auto end = [&](const TensorBox& box) {
+      return std::min<int64_t>(int64_t{box.at[d]} + box.map.box[d],
+                               static_cast<int64_t>(box.map.extents[d]));
+    };
+    if (std::max({0, a.at[d], b.at[d]}) >= std::min(end(a), end(b))) return false;
+  }
+  return true;
+}
+
 unsigned AlignmentOf(const TlTensorMap& map) {
   return std::max(128u, 8 * static_cast<unsigned>(map.swizzle));
 }

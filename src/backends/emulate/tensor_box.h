@@ -30,6 +30,9 @@ std::vector<unsigned char> ReadShared(const TensorBox& box, const unsigned char*
 void WriteShared(const TensorBox& box, unsigned char* arena, unsigned offset,
                  const std::vector<unsigned char>& elements);
 
+// Have they elements inside of one tensor in common?
+bool Overlap(const TensorBox& a, const TensorBox& b);
+
 // What a box's offset in shared memory is a multiple of.
 unsigned AlignmentOf(const TlTensorMap& map);
 
