@@ -276,10 +276,10 @@ void Machine::CheckOrderOfStores(const BulkStore& store) {
   const auto elements = [&](const BulkStore& s) {
     return s.read ? s.elements : ReadShared(s.box, api_.arena, s.offset);
   };
-  for (const BulkStore& other : threads_[static_cast<size_t>(api_.thread)].stores) {
+  for (const BulkStore& other : threads_[static_cast<size_t>(running_)].stores) {
     if (!Overlap(store.box, other.box)) continue;
     if (store.box.at == other.box.at && elements(store) == elements(other)) continue;
-    Fail(api_.thread, store.line,
+    Fail(running_, store.line,
          absl::StrCat("a bulk copy writes elements of a tensor that another one of this thread "
                       "writes (line ",
                       other.line, "), whose end it has not waited for"));
