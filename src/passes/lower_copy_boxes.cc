@@ -167,6 +167,15 @@ void OnFirst(Lowering& l, absl::FunctionRef<void()> body) {
   l.Emit(OnFirstThread{l.team(), std::move(block)});
 }
 
+// One thread waits for the slot of boxes. Threads that compute come after it by what they wait for
+// themselves, producers by nothing: where the next slot may be filled by all of them, they meet.
+void KeepInStep(Lowering& l, const std::vector<Copy>& copies) {
+  const auto may_differ = [](const Copy& copy) { return copy.rows != nullptr; };
+  if (l.team() == Team::kProducer && absl::c_any_of(copies, may_differ)) {
+    l.Emit(Barrier{l.team()});
+  }
+}
+
 }  // namespace
 
 void CopyBoxes(Lowering& l, const std::vector<Copy>& copies, const StmtRef& acquire) {
@@ -189,6 +198,7 @@ void CopyBoxes(Lowering& l, const std::vector<Copy>& copies, const StmtRef& acqu
           l.Emit(Mbarrier{Mbarrier::Op::kExpect, barriers, barrier, MakeInt(bytes)});
           for (size_t i = 0; i < copies.size(); ++i) LoadBoxes(l, copies[i], boxes[i]);
         });
+        KeepInStep(l, copies);
       },
       [&] {
         if (acquire) l.Emit(acquire);

@@ -164,11 +164,11 @@ class LaunchLowering {
     return end;
   }
 
-  // Of threads that compute, who asks for boxes alone waits for their slot: the others are never
-  // more than a phase ahead of it. Producers keep in step by waiting.
-  bool WaitsForBoxes(const Block& block, size_t at) const {
+  // Who asks for boxes alone waits for their slot: nothing would keep the others in step, and who
+  // sees neither end of two phases in a row waits for good.
+  static bool WaitsForBoxes(const Block& block, size_t at) {
     const Mbarrier* wait = As<Mbarrier>(block[at]);
-    if (!wait || wait->op != Mbarrier::Op::kWait || l_.team() != Team::kBlock) return false;
+    if (!wait || wait->op != Mbarrier::Op::kWait) return false;
     size_t next = at + 1;
     while (next < block.size() && As<Let>(block[next])) ++next;
     return next < block.size() && As<Copy>(block[next]) && As<Copy>(block[next])->barriers != kNoId;

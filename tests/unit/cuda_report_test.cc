@@ -180,8 +180,8 @@ TEST(BankNotes, RowsOfOneColumn) {
   const FragmentLayout rows(window.extents,
                             {.warp = {{4, 128}}, .lane = {{32, 4}}, .slot = {{4, 1}}});
   NoteConflicts(l, "reading", window, rows, 4);
-  NoteMatrixConflicts(l, window);
-  NoteMatrixConflicts(l, window);
+  NoteMatrixConflicts(l, "reading", window);
+  NoteMatrixConflicts(l, "reading", window);
   EXPECT_THAT(module.notes,
               ElementsAre("reading x: 28 extra passes per access of a warp (bank conflicts)",
                           "reading matrices of x: 7 extra passes per access of a warp (bank "
@@ -189,7 +189,7 @@ TEST(BankNotes, RowsOfOneColumn) {
   module.notes.clear();
   module.buffers[x].swizzle = SwizzleFor(256);
   NoteConflicts(l, "reading", window, rows, 4);
-  NoteMatrixConflicts(l, window);
+  NoteMatrixConflicts(l, "reading", window);
   EXPECT_THAT(module.notes, IsEmpty());
 }
 

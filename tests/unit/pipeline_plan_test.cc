@@ -940,8 +940,7 @@ class HandingThreads {
     for (Slot& slot : slots_) slot.filled.missing = ring_.blocks;
   }
   void AddThreads(const Agent& agent, int block) {
-    // Of a producer's threads one is followed: others could miss a phase if nothing kept them in
-    // step.
+    // Of a producer's threads one waits for slots.
     for (int i = 0; i < (Uses(agent) ? 2 : 1); ++i) {
       Thread& t = threads_.emplace_back();
       t.block = block;
