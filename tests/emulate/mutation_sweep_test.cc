@@ -241,6 +241,7 @@ const Redundant kFenceOfStep = {
 const Redundant kWaitBehindLoop = {
     "tl_wgmma_wait", "tl_sums_out",
     "each iteration waits for its products; behind the loop the sums come to the thread"};
+const std::vector<Redundant> kSumsStay = {kFenceOfStep, kWaitBehindLoop};
 
 // Warpgroups multiply; with four slots their products run on into the next iteration.
 CudaCase WarpgroupGemm(int stages) {
@@ -258,7 +259,7 @@ TEST(Mutation, GemmOfWarpgroups) {
 TEST(Mutation, RingOfWarpgroups) {
   CudaCase c = WarpgroupGemm(3);
   c.dims.push_back({64, 72, 64});  // all copies stand before the loop
-  ExpectAllNoticed(c, testing::TargetFor("sm_90a", true), {kFenceOfStep, kWaitBehindLoop});
+  ExpectAllNoticed(c, testing::TargetFor("sm_90a", true), kSumsStay);
 }
 
 TEST(Mutation, GemmWhoseProductsTrail) {
@@ -290,8 +291,7 @@ CudaCase ResidentGemm(const std::string& copies, int stages) {
 }
 
 TEST(Mutation, GemmWithProducers) {
-  ExpectAllNoticed(ResidentGemm("warp", 3), testing::TargetFor("sm_90a", true),
-                   {kFenceOfStep, kWaitBehindLoop});
+  ExpectAllNoticed(ResidentGemm("warp", 3), testing::TargetFor("sm_90a", true), kSumsStay);
 }
 
 // Few rows by 64 columns to an instruction: the columns' maxima pass between warps, p through
@@ -321,12 +321,12 @@ CudaCase ClusterGemm(const std::string& n, const std::string& m, const std::stri
 }
 
 TEST(Mutation, GemmOfClusters) {
-  ExpectAllNoticed(ClusterGemm("2", "1", "on"), testing::TargetFor("sm_90a", true));
-  ExpectAllNoticed(ClusterGemm("1", "2", "off"), testing::TargetFor("sm_90a", true));
+  ExpectAllNoticed(ClusterGemm("2", "1", "on"), testing::TargetFor("sm_90a", true), kSumsStay);
+  ExpectAllNoticed(ClusterGemm("1", "2", "off"), testing::TargetFor("sm_90a", true), kSumsStay);
 }
 
 TEST(Mutation, GemmOfClustersOfFour) {
-  ExpectAllNoticed(ClusterGemm("2", "2", "on"), testing::TargetFor("sm_90a", true));
+  ExpectAllNoticed(ClusterGemm("2", "2", "on"), testing::TargetFor("sm_90a", true), kSumsStay);
 }
 
 TEST(Mutation, GemmOfPersistentBlocks) {
@@ -353,7 +353,7 @@ TEST(Mutation, GemmThatStoresBoxes) {
     c.values = {{"copies", copies}, {"stay", stay}, {"stores", "bulk"},
                 {"bn", "32"},       {"bk", "16"},   {"stages", "3"}};
     c.dims = {{500, 40, 80}, {300, 32, 24}, {60, 24, 16}};
-    ExpectAllNoticed(c, testing::TargetFor("sm_90a", true));
+    ExpectAllNoticed(c, testing::TargetFor("sm_90a", true), kSumsStay);
   }
 }
 
@@ -509,7 +509,7 @@ TEST(Mutation, BoxesWithoutTheirLastRows) {
                       {{"bn", "32"}, {"bk", "32"}, {"stages", "2"}},
                       {{70, 264}, {64, 32}},
                       {}};
-  ExpectAllNoticed(c, testing::TargetFor("sm_90a", true), {kFenceOfStep, kWaitBehindLoop});
+  ExpectAllNoticed(c, testing::TargetFor("sm_90a", true), kSumsStay);
 }
 
 // What is multiplied in one iteration meets the ring's kept slot in the next one.
