@@ -24,13 +24,7 @@ using ::testing::Contains;
 using testing::CudaCase;
 using testing::FamilyText;
 using ::testing::HasSubstr;
-
-std::string TableText(std::string_view program) {
-  std::ifstream file(absl::StrCat(TL_SOURCE_DIR, "/tests/programs/table/", program, ".tl"));
-  std::stringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
+using testing::TableText;
 
 using Values = std::map<std::string, std::string>;
 

@@ -25,6 +25,7 @@ namespace {
 using testing::CudaCase;
 using testing::FamilyText;
 using testing::Lowered;
+using testing::TableText;
 
 struct Mutant {
   int line;  // of the source, from 0
@@ -267,13 +268,6 @@ TEST(Mutation, GemmWhoseProductsTrail) {
   c.dims.push_back({64, 72, 320});
   c.dims.push_back({64, 72, 64});
   ExpectAllNoticed(c, testing::TargetFor("sm_90a", true), {kFenceOfStep});
-}
-
-std::string TableText(const std::string& name) {
-  std::ifstream file(absl::StrCat(TL_SOURCE_DIR, "/tests/programs/table/", name, ".tl"));
-  std::stringstream text;
-  text << file.rdbuf();
-  return text.str();
 }
 
 // Threads of their own copy, from one tile to the next; and so do those that multiply.

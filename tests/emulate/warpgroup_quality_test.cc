@@ -11,9 +11,11 @@
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "ir/visit.h"
 #include "tests/emulate/emulate_testing.h"
 
 namespace tl {
@@ -145,6 +147,43 @@ TEST(WarpgroupQuality, PersistentGemmIsShort) {
     EXPECT_THAT(text, Not(HasSubstr("tl_floor_")));
     EXPECT_THAT(text, Not(HasSubstr("tl_mul(")));
     EXPECT_THAT(text, Not(HasSubstr("< 4096")));
+  }
+}
+
+// In a producer's block: either one thread waits for slots, or all come to a barrier. Threads that
+// only wait could miss two phases in a row, and then they wait for good.
+void ExpectInStep(const Block& block) {
+  const bool meet = absl::c_any_of(block, [](const StmtRef& s) {
+    return As<Barrier>(s) && As<Barrier>(s)->team == Team::kProducer;
+  });
+  for (const StmtRef& s : block) {
+    const Mbarrier* wait = As<Mbarrier>(s);
+    EXPECT_TRUE(!wait || wait->op != Mbarrier::Op::kWait || meet);
+    if (!As<OnFirstThread>(s)) VisitBlocks(*s, ExpectInStep);
+  }
+}
+
+TEST(WarpgroupQuality, ProducersStayInStep) {
+  const auto producers = [](std::string_view text, const testing::Values& values) {
+    const auto lowered = testing::LowerText(text, values, *FindCudaTarget("sm_90a"));
+    ASSERT_TRUE(lowered.ok()) << lowered.status();
+    int found = 0;
+    VisitStmts(lowered->thread.launches[0].body, [&](const StmtRef& s) {
+      const OnProducer* producer = As<OnProducer>(s);
+      if (!producer) return;
+      ++found;
+      ExpectInStep(producer->body);
+    });
+    EXPECT_EQ(found, 1);
+  };
+  for (const char* stay : {"off", "on"}) {
+    SCOPED_TRACE(stay);
+    const testing::Values values = {{"copies", "warp"}, {"stay", stay}, {"stages", "3"}};
+    producers(testing::TableText("product"), values);
+    producers(testing::TableText("rows"), values);  // by boxes or not, which differs by iteration
+    producers(testing::TableText("product"),
+              testing::Values{
+                  {"copies", "warp"}, {"stay", stay}, {"cm", "2"}, {"M", "256"}, {"N", "128"}});
   }
 }
 
