@@ -30,6 +30,11 @@ ROWS = [
     # Few rows, straight and swapped.
     ("gemm", SKINNY, True, {}),
     ("gemm", SKINNY, True, dict(swap="on", bm=16, bn=64, bk=64, deep=4, stages=5, stay="off")),
+    # C by boxes, B for two blocks; a short depth, of which the stores are a large part.
+    ("gemm", SQUARE, True, dict(boxes="on")),
+    ("gemm", SQUARE, True, dict(cm=2)),
+    ("gemm", dict(M=8192, N=8192, K=1024), True, {}),
+    ("gemm", dict(M=8192, N=8192, K=1024), True, dict(boxes="on")),
     # Without the instructions and copies of sm_90a: the form of sm_80.
     ("gemm", SQUARE, True, dict(target="sm_90", bm=128, bn=256, bk=64, stages=3, bytes=147456)),
     *[("softmax", dict(M=m, N=n), fixed, {}) for m, n in SOFTMAX for fixed in (True, False)],

@@ -94,7 +94,9 @@ for tool in memcheck racecheck; do
   done
   for args in "rms_norm --dim M=9 --dim C=229" "layer_norm --dim M=9 --dim C=229" "silu_and_mul --dim M=3 --dim N=77" \
     "gemm --dim M=200 --dim N=300 --dim K=328" "gemm -p M=200 -p N=259 -p K=333" "gemm --dim M=200 --dim N=259 --dim K=333" \
-    "gemm -p M=1100 -p N=7680 -p K=200" "gemm -p swap=on -p bm=16 -p bn=64 -p deep=4 -p stages=5 -p stay=off --dim M=17 --dim N=200 --dim K=3000" \
+    "gemm -p M=1100 -p N=7680 -p K=200" "gemm -p boxes=on -p M=1100 -p N=7680 -p K=200" \
+    "gemm -p cm=2 -p M=1024 -p N=7680 -p K=200" "gemm -p cm=2 -p boxes=on -p M=1024 -p N=7700 -p K=200" \
+    "gemm -p swap=on -p bm=16 -p bn=64 -p deep=4 -p stages=5 -p stay=off --dim M=17 --dim N=200 --dim K=3000" \
     "attention_decode -p swap=on --dim B=3 --dim H=8 --dim Hkv=2 --dim Lmax=300 --dim pages=16 --dim P=4" \
     "gemm_split_k --dim M=50 --dim N=70 --dim K=3000 --dim S=7" "softmax --dim M=5 --dim N=9000" \
     "mla_decode --dim B=2 --dim H=64 --dim Lmax=200 --dim pages=8 --dim P=3" \
