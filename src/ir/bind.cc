@@ -343,8 +343,11 @@ Status Binder::ForEachCombination(const std::vector<TuneRow>& rows,
     combinations =
         std::min(kMaxCombinations, combinations * static_cast<int64_t>(row.candidates.size()));
   }
-  Status failure;
   bool found = false;
+  const auto place = [](const syntax::ExprRef& e) {
+    return std::pair(e->span.line, e->span.column);
+  };
+  syntax::ExprRef furthest;  // of the conditions that combinations come to and fail
   for (int64_t n = 0; n < combinations; ++n) {
     PushScope();
     int64_t rest = n;
@@ -357,9 +360,10 @@ Status Binder::ForEachCombination(const std::vector<TuneRow>& rows,
     if (!failing) {
       found = true;
       if (!visit()) return absl::OkStatus();
-    } else if (!found && n == combinations - 1) {
-      return WhereFails(failing, combinations);
+    } else if (!furthest || place(furthest) < place(failing)) {
+      furthest = failing;
     }
+    if (!found && n == combinations - 1) return WhereFails(furthest, combinations);
     PopScope();
   }
   return absl::OkStatus();

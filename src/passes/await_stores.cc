@@ -71,8 +71,7 @@ class Awaiter {
   StmtRef WalkLoop(const StmtRef& s, const For& loop, Buffers& sent, Buffers behind) {
     (void)CollectFrom(loop.body, 0, behind);  // the next iteration comes behind this one
     Buffers inside = sent;
-    (void)Walk(loop.body, inside, behind);
-    inside.insert(sent.begin(), sent.end());
+    for (const StmtRef& inner : loop.body) NoteStores(inner, inside);
     For out = loop;
     out.body = Walk(loop.body, inside, behind);
     sent.insert(inside.begin(), inside.end());

@@ -45,8 +45,11 @@ Status CheckClusters(Module& module, const Target& target) {
       launch.cluster.clear();
       continue;
     }
+    // The axis of a split comes last.
+    const bool split = launch.cluster.size() > launch.axes.size() && launch.cluster.back() > 1;
     launch.cluster.resize(launch.axes.size(), 1);  // those left out are 1
-    const std::string reason = WhyNoCluster(module, launch, target);
+    const std::string reason =
+        split ? "the runs of a split are not shared" : WhyNoCluster(module, launch, target);
     if (!reason.empty()) DropCluster(module, launch, reason);
   }
   return absl::OkStatus();

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "absl/algorithm/container.h"
+#include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "ir/visit.h"
 #include "passes/plan_arena.h"
@@ -69,15 +70,24 @@ class Fencer : public StmtMapper {
       return StmtMapper::MapStmt(s);
     }
     // What an iteration leaves behind meets the next one's barriers.
-    const Buffers before = written_;
-    (void)MapBlock(loop->body);
-    written_.insert(before.begin(), before.end());
+    const Buffers before = written_, left = LeftBy(s, *loop);
+    written_.insert(left.begin(), left.end());
     StmtRef mapped = StmtMapper::MapStmt(s);
     written_.insert(before.begin(), before.end());
     return mapped;
   }
 
  private:
+  // What an iteration writes and does not fence itself. Asked for once for each loop: a walk of a
+  // loop around asks again.
+  Buffers LeftBy(const StmtRef& s, const For& loop) {
+    const auto known = left_by_.find(s.get());
+    if (known != left_by_.end()) return known->second;
+    Buffers outer = std::exchange(written_, {});
+    (void)MapBlock(loop.body);
+    return left_by_.emplace(s.get(), std::exchange(written_, std::move(outer))).first->second;
+  }
+
   StmtRef MapIf(const StmtRef& s, const If& branch) {
     const Buffers before = written_;
     If out{branch.cond, MapBlock(branch.then_body), {}};
@@ -110,8 +120,9 @@ class Fencer : public StmtMapper {
   }
 
   const Module& m_;
-  AsyncUse later_;   // behind the statement at hand
-  Buffers written_;  // by threads, since the last fence
+  AsyncUse later_;                                     // behind the statement at hand
+  Buffers written_;                                    // by threads, since the last fence
+  absl::flat_hash_map<const Stmt*, Buffers> left_by_;  // by loop
 };
 
 }  // namespace

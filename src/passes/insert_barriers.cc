@@ -308,7 +308,7 @@ class Inserter {
     if (rings) planned_.insert(rings->begin(), rings->end());
     For copy = loop;
     Accesses inside = pending;
-    inside.AddAll(SentBy(loop.body));
+    inside.AddAll(SentBy(s, loop.body));
     copy.body = Walk(loop.body, inside);
     // Without a single trip, what was pending before still is.
     const int64_t *begin = IntValue(loop.begin), *end = IntValue(loop.end);
@@ -324,12 +324,15 @@ class Inserter {
 
   // Boxes that an iteration sends leave while the next one runs: it waits for them where their
   // memory is written again, not where it begins.
-  Accesses SentBy(const Block& body) {
+  Accesses SentBy(const StmtRef& loop, const Block& body) {
+    if (const auto known = sent_by_.find(loop.get()); known != sent_by_.end()) {
+      return known->second;
+    }
     bool any = false;
     VisitStmts(body, [&](const StmtRef& s) { any = any || As<BulkStore>(s); });
     Accesses left;
     if (any) Walk(body, left);
-    return left.Sent();
+    return sent_by_.emplace(loop.get(), left.Sent()).first->second;
   }
 
   // What a loop's body does up to its first barrier: what an iteration leaves behind meets that.
@@ -399,7 +402,8 @@ class Inserter {
   const Varying varying_;
   const PlannedLoops loops_;
   Team team_ = Team::kBlock;
-  Buffers planned_;  // rings of the loops around
+  Buffers planned_;                                     // rings of the loops around
+  absl::flat_hash_map<const Stmt*, Accesses> sent_by_;  // by loop: each is walked once for it
 };
 
 }  // namespace

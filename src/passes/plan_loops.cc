@@ -20,6 +20,7 @@ std::string Describe(const StmtRef& loop) {
   const std::string at = FormatSpan(loop->span);
   return at.empty() ? "loop" : absl::StrCat("loop at ", at);
 }
+
 std::vector<KeptTile> FindKeptTiles(const Module& m, const Launch& launch, const For& loop,
                                     const std::vector<BufferId>& ring) {
   std::vector<KeptTile> kept;
@@ -255,6 +256,7 @@ class LaunchPlanner {
   PlannedLoops planned_;
   Status status_;
 };
+
 // ---- Producers
 
 // As far as what they depend on goes: the copies of a planned loop, in a loop.
@@ -299,10 +301,10 @@ std::string WhyNoProducer(const Module& m, const Target& target, const Launch& l
   return reason;
 }
 
-// Loops that boxes fill, planned anew where producers can fill them.
+// Loops that boxes fill, planned anew where producers can fill them. `reason`: why they cannot.
 Status PlanProducers(Module& m, const Target& target, Launch& launch, const LaunchFacts& facts,
-                     PlannedLoops& planned) {
-  const std::string reason = WhyNoProducer(m, target, launch, facts, planned);
+                     PlannedLoops& planned, std::string& reason) {
+  reason = WhyNoProducer(m, target, launch, facts, planned);
   const std::string place = absl::StrCat("launch", At(launch.span), ": ");
   if (!reason.empty()) {
     if (launch.producer == Producer::kWarp && target.bulk_copies) {
@@ -324,6 +326,7 @@ Status PlanProducers(Module& m, const Target& target, Launch& launch, const Laun
                            : ""));
   return absl::OkStatus();
 }
+
 // ---- Clusters
 
 // Rows are permuted by 8: shares are whole eights of them.
@@ -365,10 +368,6 @@ absl::flat_hash_map<BufferId, unsigned> SharedCopies(const Module& m, const Clus
 // Loops of several blocks where producers fill them, planned anew; none: the cluster is no use.
 Status PlanClusters(Module& m, Launch& launch, const LaunchFacts& launch_facts,
                     PlannedLoops& planned) {
-  if (launch.producers == 0) {
-    DropCluster(m, launch, "all threads copy, or no loop is filled by boxes");
-    return absl::OkStatus();
-  }
   const ClusterFacts facts(m, launch, launch_facts);
   bool any = false;
   std::vector<std::string> notes;
@@ -401,20 +400,26 @@ Status PlanClusters(Module& m, Launch& launch, const LaunchFacts& launch_facts,
   if (!any) DropCluster(m, launch, "no loop loads for a whole cluster");
   return status;
 }
+
 }  // namespace
 
 int WarpsOf(const Launch& launch, const Target& target) {
   const int threads = launch.threads > 0 ? launch.threads : target.default_threads;
   return threads * launch.groups / target.warp_size;
 }
+
 StatusOr<PlannedLoops> PlanLoops(Module& module, const Target& target, int64_t limit, int max_slots,
                                  Launch& launch) {
   TL_ASSIGN_OR_RETURN(PlannedLoops planned,
                       LaunchPlanner(module, target, limit, max_slots, launch).Run());
   const LaunchFacts facts(module, launch);
-  TL_RETURN_IF_ERROR(PlanProducers(module, target, launch, facts, planned));
-  if (!launch.cluster.empty()) {
+  std::string reason;
+  TL_RETURN_IF_ERROR(PlanProducers(module, target, launch, facts, planned, reason));
+  if (launch.cluster.empty()) return planned;
+  if (reason.empty()) {
     TL_RETURN_IF_ERROR(PlanClusters(module, launch, facts, planned));
+  } else {
+    DropCluster(module, launch, absl::StrCat("all threads copy: ", reason));
   }
   return planned;
 }

@@ -15,10 +15,13 @@
 namespace tl {
 namespace {
 
+// In the orientation that `g` has.
 bool TakesTypes(const Module& m, const MatrixAtom& atom, const Gemm& g) {
   const bool exact = !atom.tf32 || g.precision == GemmPrecision::kTF32;
-  return exact && atom.a == m.buffer(g.a.buffer).dtype && atom.b == m.buffer(g.b.buffer).dtype &&
-         atom.c == m.buffer(g.c.buffer).dtype;
+  const Product p = ProductOf(g);
+  const auto type = [&](const Region& r) { return m.buffer(r.buffer).dtype; };
+  return exact && atom.a == type(p.left.region) && atom.b == type(p.right.region) &&
+         atom.c == type(g.c);
 }
 
 bool IsWholeFragment(const Module& m, const Region& r) {
@@ -165,7 +168,10 @@ class Selector : public StmtMapper {
   }
 
   StmtRef MapStmt(const StmtRef& s) override {
-    if (const Copy* copy = As<Copy>(s)) OrderTransfer(*copy), OrderStore(*copy);
+    if (const Copy* copy = As<Copy>(s)) {
+      OrderTransfer(*copy);
+      OrderStore(*copy);
+    }
     if (As<OnGroup>(s)) {
       const int64_t outer = std::exchange(warps_, launch_.threads / target_.warp_size);
       StmtRef mapped = StmtMapper::MapStmt(s);
@@ -189,31 +195,28 @@ class Selector : public StmtMapper {
   }
 
  private:
-  // The first row of the target's table that takes the gemm, or a later one for the same types that
-  // pads less. `slower`: why it is not an earlier one.
+  // The first row of the target's table that reads the gemm in place, else the one that pads least.
+  // Swapped where the program wants that, or else straight. `slower`: why it is not an earlier one.
   void Choose(Gemm& g, std::string& slower) const {
     g.atom = kNoAtom;
+    const bool wanted = WantsSwapped(g);
+    if (IsWholeFragment(m_, g.c)) {
+      if (wanted) TakeInPlace(true, g, slower);
+      if (g.atom == kNoAtom) TakeInPlace(false, g, slower);
+      if (g.atom == kNoAtom) TakeLeastPadded(wanted, g);
+      if (g.atom == kNoAtom && wanted) TakeLeastPadded(false, g);
+    }
+    if (g.atom == kNoAtom) LayWarps(target_, kNoAtom, warps_, g);
+  }
+  void TakeInPlace(bool swapped, Gemm& g, std::string& slower) const {
+    g.swapped = swapped;
     for (size_t i = 0; i < target_.matrix_atoms.size() && g.atom == kNoAtom; ++i) {
       const MatrixAtom& atom = target_.matrix_atoms[i];
-      if (!IsWholeFragment(m_, g.c) || !TakesTypes(m_, atom, g)) continue;
-      if (atom.in_place()) {
-        TakeInPlace(i, g, slower);
-      } else {
-        TakeLeastPadded(i, g);
-      }
+      if (atom.in_place() && TakesTypes(m_, atom, g)) TakeInPlace(i, g, slower);
     }
-    if (g.atom != kNoAtom) return;
-    g.swapped = false;
-    LayWarps(target_, kNoAtom, warps_, g);
   }
-  // The orientation that the program wants, or else the other one.
   void TakeInPlace(size_t number, Gemm& g, std::string& slower) const {
-    if (WantsSwapped(g)) TakeInPlace(number, true, g, slower);
-    if (g.atom == kNoAtom) TakeInPlace(number, false, g, slower);
-  }
-  void TakeInPlace(size_t number, bool swapped, Gemm& g, std::string& slower) const {
     const MatrixAtom& atom = target_.matrix_atoms[number];
-    g.swapped = swapped;
     std::string why = WhyNotInPlace(m_, atom, g);
     if (why.empty() && !LayWarpgroups(m_, atom, warps_, g)) {
       why = absl::StrCat(warps_, " warps cannot share it by fours");
@@ -221,13 +224,13 @@ class Selector : public StmtMapper {
     if (why.empty()) {
       g.atom = static_cast<int>(number);
     } else {
-      absl::StrAppend(&slower, "; not ", atom.name, swapped ? " swapped: " : ": ", why);
+      absl::StrAppend(&slower, "; not ", atom.name, g.swapped ? " swapped: " : ": ", why);
     }
   }
-  void TakeLeastPadded(size_t first, Gemm& g) const {
-    g.swapped = WantsSwapped(g);
+  void TakeLeastPadded(bool swapped, Gemm& g) const {
+    g.swapped = swapped;
     int64_t best = 0;
-    for (size_t i = first; i < target_.matrix_atoms.size(); ++i) {
+    for (size_t i = 0; i < target_.matrix_atoms.size(); ++i) {
       const MatrixAtom& atom = target_.matrix_atoms[i];
       if (atom.in_place() || !TakesTypes(m_, atom, g)) continue;
       const int number = static_cast<int>(i);

@@ -97,6 +97,7 @@ StatusOr<std::vector<Entry>> ReadMetadata(std::string_view text, size_t num_laun
     entry.early = e["early"].get<bool>();
     if (!e.contains("cluster") || !e["cluster"].is_number_integer()) return bad;
     entry.cluster = e["cluster"].get<int>();
+    if (entry.cluster < 1) return bad;
     entries.push_back(std::move(entry));
   }
   if (entries.size() != num_launches) return bad;

@@ -451,5 +451,23 @@ TEST(BulkStores, PersistentBlocksWaitWhereTheyWriteAgain) {
   EXPECT_LT(source.find("tl_bulk_commit()"), end);
 }
 
+// Once, each loop around a box doubled what compiling takes.
+TEST(BulkStores, DeepLoopsCompile) {
+  constexpr int kDepth = 40;
+  std::string text = R"(tl 1.0
+kernel deep(M: dim) {
+  in X: tensor<f16>[M, 32]
+  out Y: tensor<f16>[M, 32]
+  launch m in ceildiv(M, 32) threads=64 stores=bulk {
+    x = alloc_fragment<f16>[32, 32]
+    copy X[m*32, 0] -> x
+)";
+  for (int i = 0; i < kDepth; ++i) absl::StrAppend(&text, "serial k", i, " in 1 { ");
+  absl::StrAppend(&text, "copy x -> Y[m*32, 0]", std::string(kDepth, '}'), "}}\n");
+  const auto lowered = testing::LowerText(text, {}, *FindCudaTarget("sm_90a"));
+  ASSERT_TRUE(lowered.ok()) << lowered.status();
+  EXPECT_THAT(testing::KernelText(lowered->generated), HasSubstr("tl_bulk_store<2>"));
+}
+
 }  // namespace
 }  // namespace tl

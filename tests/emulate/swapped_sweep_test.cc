@@ -113,7 +113,8 @@ const std::vector<Types>& AllTypes() {
                               {"e4m3", {{"t", "e4m3"}, {"tc", "f32"}}},
                               {"tf32", {{"t", "f32"}, {"tf32", "on"}}},
                               {"i8", {{"t", "i8"}, {"acc", "i32"}, {"tc", "i32"}}},
-                              {"mixed", {{"t", "u8"}, {"u", "i8"}, {"acc", "i32"}, {"tc", "i32"}}}};
+                              {"mixed", {{"t", "u8"}, {"u", "i8"}, {"acc", "i32"}, {"tc", "i32"}}},
+                              {"floats", {{"t", "e4m3"}, {"u", "e5m2"}, {"tc", "f32"}}}};
   return all;
 }
 
@@ -138,6 +139,28 @@ TEST_P(Tiles, OfEveryTypeAndOrder) {
                                        {"tb", order[1] == 't' ? "on" : "off"}}),
                    {{1, n, 64}, {3, 64, 32}, {16, n, 96}, {17, 72, 40}, {2 * bm + 8, n, 160}},
                    {}});
+    }
+  }
+}
+
+// Numbers that the factors' types do not share.
+TEST(Swapped, TypesGoWithTheirFactors) {
+  for (const auto& [t, u] : {std::pair("i8", "u8"), std::pair("u8", "i8")}) {
+    std::string text = TableText("product");
+    const std::string range =
+        std::string_view(t) == "u8" ? "uniform(0, 250)" : "uniform(-100, 100)";
+    const std::string other =
+        std::string_view(u) == "u8" ? "uniform(0, 250)" : "uniform(-100, 100)";
+    const size_t launch = text.find("  launch ");
+    text.insert(launch, absl::StrCat("  init A = ", range, "\n  init B = ", other, "\n"));
+    for (const char* target : {"sm_90a", "sm_80"}) {
+      ExpectRight(
+          {"product",
+           text,
+           {{"t", t}, {"u", u}, {"acc", "i32"}, {"tc", "i32"}, {"way", "swapped"}, {"bm", "16"}},
+           {{16, 64, 64}},
+           {}},
+          target);
     }
   }
 }

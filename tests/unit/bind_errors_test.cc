@@ -89,6 +89,10 @@ TEST(BindErrors, Tuning) {
           {tune + "where @x == y",
            "'where x == y' does not hold for any combination of the tune "
            "parameters"},
+          // Most combinations fail at the first, the others at the second: that one is asked of
+          // all.
+          {tune + "where x == 1 and y == 3\nwhere @x > y",
+           "'where x > y' does not hold for any combination"},
           {tune + "where @x > y",
            "'where x > y' does not hold for the values given: 2 > 3",
            {{"x", "2"}, {"y", "3"}}},
