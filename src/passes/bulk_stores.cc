@@ -69,7 +69,7 @@ bool BulkStores::GoesThroughTiles(const For& loop) const {
 std::string BulkStores::WhyNot(DType tile, const Region& to, const ExprRef& rows) const {
   const Buffer& tensor = module_.buffer(to.buffer);
   const auto bytes = static_cast<int64_t>(SizeOf(tile));
-  if (!target_.bulk_copies) return absl::StrCat(target_.name, " has none");
+  if (!target_.bulk_copies) return absl::StrCat("none are made for ", target_.name);
   if (tensor.dtype != tile) return "the types differ";
   if (to.rank() != 2 || to.dims[1] != tensor.rank() - 1 || !tensor.packed.empty() ||
       !IsInt(tensor.strides.back(), 1)) {

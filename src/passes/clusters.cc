@@ -13,7 +13,7 @@ namespace {
 
 // "": nothing stands against it.
 std::string WhyNoCluster(const Module& m, const Launch& launch, const Target& target) {
-  if (target.max_cluster < 2) return absl::StrCat(target.name, " has no clusters");
+  if (target.max_cluster < 2) return absl::StrCat("clusters are not made for ", target.name);
   if (launch.cluster_size() > target.max_cluster) {
     return absl::StrCat("a cluster has at most ", target.max_cluster, " of them, not ",
                         launch.cluster_size());

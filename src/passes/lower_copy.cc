@@ -129,8 +129,7 @@ bool LeavesInBoxes(Lowering& l, const Copy& copy) {
   if (!l.stores().wanted() || l.IsGlobal(copy.src) || !l.IsGlobal(copy.dst)) return false;
   std::string why = l.stores().WhyNot(copy);
   if (why.empty() && !tile.in_place) why = "its tile's rows lie otherwise";
-  if (!why.empty()) NoteCopy(l, copy.dst, false, absl::StrCat("not in boxes: ", why));
-  return why.empty();
+  return MayLeaveInBoxes(l, copy.dst, why);
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 // panels.
 #include <algorithm>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -207,6 +208,11 @@ void CopyBoxes(Lowering& l, const std::vector<Copy>& copies, const StmtRef& acqu
         l.Emit(Barrier{l.team()});
         OnFirst(l, [&] { l.Emit(Mbarrier{Mbarrier::Op::kArrive, barriers, barrier, nullptr}); });
       });
+}
+
+bool MayLeaveInBoxes(Lowering& l, const Region& tensor, std::string_view why) {
+  if (!why.empty()) NoteCopy(l, tensor, false, absl::StrCat("not in boxes: ", why));
+  return why.empty();
 }
 
 // Waits for its reading and writing are placed by AwaitStores.

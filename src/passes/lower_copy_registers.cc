@@ -249,8 +249,7 @@ bool LeavesInBoxes(Lowering& l, const Window& w) {
   if (!l.stores().wanted() || !l.IsGlobal(w.region)) return false;
   std::string why = l.stores().WhyNot(TypeOf(l, w.region.buffer), w.region, w.rows);
   if (why.empty() && !l.may_stage()) why = "there is no room in shared memory for the tile";
-  if (!why.empty()) NoteCopy(l, w.region, false, absl::StrCat("not in boxes: ", why));
-  return why.empty();
+  return MayLeaveInBoxes(l, w.region, why);
 }
 
 // Registers of a result of matrix instructions that are rounded to 16 bits, four matrices of 8 x 8

@@ -292,6 +292,8 @@ bool CopyVectors(Lowering& l, const Copy& copy, absl::FunctionRef<void()> otherw
 // By boxes: copies that arrive at one mbarrier together. `acquire` (may be null) waits for their
 // slot: a statement for whoever fills it.
 void CopyBoxes(Lowering& l, const std::vector<Copy>& copies, const StmtRef& acquire);
+// `why` not; if there is a reason, the report has it.
+bool MayLeaveInBoxes(Lowering& l, const Region& tensor, std::string_view why);
 // Of a whole tile in panels to a tensor, where nothing keeps it from that (BulkStores::WhyNot).
 void StoreBoxes(Lowering& l, const Copy& copy);
 // A copy where boxes cannot serve.

@@ -227,8 +227,9 @@ class Handover {
     }
     for (const RingState& r : rings_) {
       for (const Slot& slot : r.slots) {
-        if (slot.shares > 0 || (slot.iteration >= 0 && !slot.awaited))
+        if (slot.shares > 0 || (slot.iteration >= 0 && !slot.awaited)) {
           Fail("copies are under way after the loop");
+        }
       }
     }
     return ok() ? absl::OkStatus() : Report(fault_);

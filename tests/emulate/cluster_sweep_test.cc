@@ -85,8 +85,8 @@ std::vector<Choice> Choices() {
   add(ProductValues(2, 1, {{"copies", "auto"}}), true, {"its share of a_s"});
   // Alone, and why.
   add(ProductValues(1, 1), false, {});
-  add(ProductValues(2, 1), false, {"blocks run alone: sm_80 has no clusters"}, "sm_80");
-  add(ProductValues(2, 1), false, {"blocks run alone: sm_90 has no clusters"}, "sm_90");
+  add(ProductValues(2, 1), false, {"blocks run alone: clusters are not made for sm_80"}, "sm_80");
+  add(ProductValues(2, 1), false, {"blocks run alone: clusters are not made for sm_90"}, "sm_90");
   add(ProductValues(4, 4), false, {"a cluster has at most 8 of them, not 16"});
   add(ProductValues(3, 1), false, {"4 along n are not whole clusters of 3"});
   add(ProductValues(2, 1, {{"copies", "self"}}), false, {"blocks run alone: all threads copy"});

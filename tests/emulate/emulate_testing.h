@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "backends/emulate/client/tensor_map.h"
@@ -86,6 +87,25 @@ inline void ExpectRightNumbers(const CudaCase& c, const Target& target,
       }
     }
   }
+}
+
+// The program as NVRTC builds it: nothing serialises its warpgroups' products, nothing spills. Its
+// PTX is for the caller.
+inline void ExpectBuilds(Backend& backend, const Generated& generated, const Target& target,
+                         std::string& ptx) {
+  const auto built = backend.Build(generated, target);
+  ASSERT_TRUE(built.ok()) << built.status() << DetailOf(built.status()).log;
+  EXPECT_FALSE(absl::StrContains(built->log, "C75")) << built->log;  // serialised
+  const BuildFacts facts = backend.ReadBuild(built->binary, built->log, generated.entries, target);
+  ASSERT_EQ(facts.entries.size(), generated.entries.size()) << built->log;
+  for (const auto& entry : facts.entries) {
+    EXPECT_EQ(entry.spill_store_bytes, 0);
+    EXPECT_EQ(entry.stack_bytes, 0);
+    EXPECT_GE(entry.blocks_per_unit, 1);
+  }
+  const auto text = backend.Disassemble(generated, "", target, "ptx");
+  ASSERT_TRUE(text.ok()) << text.status();
+  ptx = *text;
 }
 
 // A program of tests/programs/table.

@@ -215,21 +215,10 @@ TEST(WarpgroupQuality, Assembled) {
     SCOPED_TRACE(NameOf(s));
     const auto lowered = LoweredFor90a(s);
     ASSERT_TRUE(lowered.ok()) << lowered.status();
-    const auto built = backend->Build(lowered->generated, target);
-    ASSERT_TRUE(built.ok()) << built.status() << DetailOf(built.status()).log;
-    EXPECT_FALSE(absl::StrContains(built->log, "C75")) << built->log;  // serialised
-    const BuildFacts facts =
-        backend->ReadBuild(built->binary, built->log, lowered->generated.entries, target);
-    ASSERT_EQ(facts.entries.size(), lowered->generated.entries.size()) << built->log;
-    for (const auto& entry : facts.entries) {
-      EXPECT_EQ(entry.spill_store_bytes, 0);
-      EXPECT_EQ(entry.stack_bytes, 0);
-      EXPECT_GE(entry.blocks_per_unit, 1);
-    }
-    const auto ptx = backend->Disassemble(lowered->generated, "", target, "ptx");
-    ASSERT_TRUE(ptx.ok()) << ptx.status();
-    EXPECT_THAT(*ptx, HasSubstr("wgmma.mma_async.sync.aligned.m64n"));
-    EXPECT_THAT(*ptx, Not(HasSubstr("mma.sync.aligned")));
+    std::string ptx;
+    testing::ExpectBuilds(*backend, lowered->generated, target, ptx);
+    EXPECT_THAT(ptx, HasSubstr("wgmma.mma_async.sync.aligned.m64n"));
+    EXPECT_THAT(ptx, Not(HasSubstr("mma.sync.aligned")));
   }
 }
 

@@ -80,6 +80,9 @@ struct LoadedModule::Config {
       cluster.value.cluster[1] = cluster.value.cluster[2] = 1;
     }
   }
+  Config(const Config&) = delete;  // points into itself
+  Config& operator=(const Config&) = delete;
+
   LaunchAttribute& Add(int id) {
     LaunchAttribute& a = attributes[launch.num_attributes++];
     a.id = id;

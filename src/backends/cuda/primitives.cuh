@@ -153,7 +153,6 @@ TL_FN void tl_mbarrier_expect(const long long* barrier, int bytes) {
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;"
                : : "r"(tl_shared_address(barrier)), "r"(bytes) : "memory");
 }
-// ---- Blocks of a cluster ----
 //@ tl_cluster_rank
 TL_FN int tl_cluster_rank() {
   int rank;
