@@ -58,27 +58,31 @@ enum class Found {
   kAbsent,        // no file, or an empty database: to be created
   kUnusable,      // to be moved aside
   kOtherVersion,  // ours, but not for this library
+  kReplaced,      // moved, removed or created by somebody else while it was looked at
 };
 
 struct Finding {
   Found found;
   std::string why;  // for kUnusable
   std::unique_ptr<Connection> connection;
+  FileIdentity identity;  // of what was looked at
 };
+
+Finding Unusable(std::string_view why) {
+  return {.found = Found::kUnusable, .why = std::string(why)};
+}
 
 // What stands under the name, without opening it.
 Finding LookAt(const std::string& path) {
   struct stat info;
   if (lstat(path.c_str(), &info) != 0) {
     // Other errors will be told by whoever opens or creates it.
-    return {errno == ENOENT ? Found::kAbsent : Found::kUsable, {}, nullptr};
+    return {.found = errno == ENOENT ? Found::kAbsent : Found::kUsable};
   }
-  if (!S_ISREG(info.st_mode)) return {Found::kUnusable, "it is no regular file", nullptr};
-  if (info.st_uid != geteuid()) return {Found::kUnusable, "it belongs to another user", nullptr};
-  if (info.st_mode & (S_IWGRP | S_IWOTH)) {
-    return {Found::kUnusable, "group or others may write it", nullptr};
-  }
-  return {info.st_size == 0 ? Found::kAbsent : Found::kUsable, {}, nullptr};
+  if (!S_ISREG(info.st_mode)) return Unusable("it is no regular file");
+  if (info.st_uid != geteuid()) return Unusable("it belongs to another user");
+  if (info.st_mode & (S_IWGRP | S_IWOTH)) return Unusable("group or others may write it");
+  return {.found = info.st_size == 0 ? Found::kAbsent : Found::kUsable};
 }
 
 // SQLITE_ERROR for statements that are right in themselves: the tables or the format are not what
@@ -116,14 +120,12 @@ StatusOr<Finding> Inspect(Connection& connection) {
   TL_ASSIGN_OR_RETURN(const int64_t objects,
                       connection.Number("SELECT count(*) FROM sqlite_schema"));
   // A process was killed while creating it.
-  if (objects == 0 && application == 0 && version == 0) return Finding{Found::kAbsent, {}, nullptr};
-  if (application != kApplicationId) {
-    return Finding{Found::kUnusable, "another program's database", nullptr};
-  }
-  if (version != kSchemaVersion) return Finding{Found::kOtherVersion, {}, nullptr};
+  if (objects == 0 && application == 0 && version == 0) return Finding{.found = Found::kAbsent};
+  if (application != kApplicationId) return Unusable("another program's database");
+  if (version != kSchemaVersion) return Finding{.found = Found::kOtherVersion};
   TL_ASSIGN_OR_RETURN(const bool ours, HasOurTables(connection));
-  if (!ours) return Finding{Found::kUnusable, "its tables are not ours", nullptr};
-  return Finding{Found::kUsable, {}, nullptr};
+  if (!ours) return Unusable("its tables are not ours");
+  return Finding{.found = Found::kUsable};
 }
 
 // NORMAL keeps the file sound at power loss (the last entries may be missing). The log is cut back
@@ -136,7 +138,7 @@ Status Configure(Connection& connection) {
 StatusOr<Finding> OpenAndInspect(const ConnectionOptions& options) {
   StatusOr<std::unique_ptr<Connection>> connection = Connection::Open(options);
   Status status = connection.status();
-  Finding finding{Found::kUsable, {}, nullptr};
+  Finding finding{.found = Found::kUsable};
   if (status.ok()) {
     StatusOr<Finding> inspected = Inspect(**connection);
     status = inspected.status();
@@ -144,14 +146,14 @@ StatusOr<Finding> OpenAndInspect(const ConnectionOptions& options) {
     if (status.ok() && finding.found == Found::kUsable && !options.immutable) {
       status = Configure(**connection);
       if (status.ok() && (*connection)->read_only() && access(options.path.c_str(), W_OK) == 0) {
-        return Finding{Found::kUnusable, "its header forbids writing", nullptr};
+        return Unusable("its header forbids writing");
       }
     }
   }
   if (IsDamage(status) || IsPlainError(status)) {
     // Closing must not copy a log into a file that is kept as evidence.
     if (connection.ok()) (*connection)->LeaveLogOnClose();
-    return Finding{Found::kUnusable, std::string(status.message()), nullptr};
+    return Unusable(status.message());
   }
   TL_RETURN_IF_ERROR(status);
   if (finding.found == Found::kUsable) finding.connection = *std::move(connection);
@@ -163,10 +165,19 @@ ConnectionOptions ConnectionTo(const DatabaseFileOptions& options, const std::st
       .path = path, .immutable = false, .busy_timeout = options.busy_timeout, .vfs = options.vfs};
 }
 
+// Without the lock another process may move or create the file at any point of this. Then neither
+// the answer nor an error tells anything, and the connection is to a file that no longer has the
+// name: its log on closing would be that of the new one.
 StatusOr<Finding> Examine(const DatabaseFileOptions& options, const std::string& path) {
-  Finding finding = LookAt(path);
-  if (finding.found != Found::kUsable) return finding;
-  return OpenAndInspect(ConnectionTo(options, path));
+  const FileIdentity identity = IdentityOf(path);
+  StatusOr<Finding> finding = LookAt(path);
+  if (finding->found == Found::kUsable) finding = OpenAndInspect(ConnectionTo(options, path));
+  if (IdentityOf(path) != identity) {
+    if (finding.ok() && finding->connection != nullptr) finding->connection->LeaveLogOnClose();
+    return Finding{.found = Found::kReplaced};
+  }
+  if (finding.ok()) finding->identity = identity;
+  return finding;
 }
 
 Status WriteSchema(Connection& connection) {
@@ -215,7 +226,8 @@ StatusOr<std::string> RenameAside(const std::string& path) {
 }
 
 // Brings a usable database about under the name, or says kOtherVersion. The second look happens
-// under the lock: another process may have done the work meanwhile.
+// under the lock: another process may have done the work meanwhile. kReplaced even then is somebody
+// who takes no lock.
 StatusOr<Finding> OpenNamed(const DatabaseFileOptions& options, const std::string& path,
                             absl::Time deadline, std::vector<std::string>& notes) {
   TL_ASSIGN_OR_RETURN(Finding finding, Examine(options, path));
@@ -234,7 +246,8 @@ StatusOr<Finding> OpenNamed(const DatabaseFileOptions& options, const std::strin
   return finding;
 }
 
-// Busy is what others cause while they create or recover the file: worth a few tries.
+// Busy is what others cause while they create or recover the file, replaced what those do who clear
+// the directory: worth a few tries.
 StatusOr<Finding> OpenPatiently(const DatabaseFileOptions& options, const std::string& path,
                                 std::vector<std::string>& notes) {
   const absl::Time deadline = absl::Now() + options.open_timeout;
@@ -243,7 +256,8 @@ StatusOr<Finding> OpenPatiently(const DatabaseFileOptions& options, const std::s
     const int64_t code = DetailOf(finding.status()).native_code & 0xFF;
     const bool busy = DetailOf(finding.status()).domain == Domain::kSqlite &&
                       (code == SQLITE_BUSY || code == SQLITE_LOCKED || code == SQLITE_PROTOCOL);
-    if (!busy || absl::Now() > deadline) return finding;
+    const bool replaced = finding.ok() && finding->found == Found::kReplaced;
+    if (!(busy || replaced) || absl::Now() > deadline) return finding;
     absl::SleepFor(absl::Milliseconds(2));
   }
 }
@@ -263,9 +277,12 @@ StatusOr<DatabaseFile> OpenDatabaseFile(const DatabaseFileOptions& options) {
     file.path = options.directory + "/" + name;
     TL_ASSIGN_OR_RETURN(Finding finding, OpenPatiently(options, file.path, file.notes));
     if (finding.found == Found::kOtherVersion) continue;
-    if (finding.found != Found::kUsable) break;
+    if (finding.found != Found::kUsable) {
+      return MakeError(absl::StatusCode::kUnavailable,
+                       "others keep replacing " + file.path + " while it is opened");
+    }
     file.connection = std::move(finding.connection);
-    file.identity = IdentityOf(file.path);
+    file.identity = finding.identity;
     return file;
   }
   return MakeError(absl::StatusCode::kFailedPrecondition,

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <functional>
+#include <tuple>
 
 #include "cache/directory.h"
 #include "cache/open_cache.h"
@@ -673,6 +674,74 @@ TEST_F(FailingDiskTest, StatusNamesTheCause) {
   EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
   EXPECT_EQ(DetailOf(status).domain, Domain::kSqlite);
   EXPECT_EQ(DetailOf(status).native_code, SQLITE_FULL);
+}
+
+// --- Others at work while the file is opened
+// ----------------------------------------------------
+
+struct MeanwhileCase {
+  const char* name;
+  std::string content;  // of the file that is found; empty: a sound cache
+  std::function<void(const TempDir&)> others;
+  bool entry_is_there = false;  // the one that the others wrote
+};
+
+void MoveAway(const TempDir& dir) {
+  for (const char* suffix : {"-wal", "-shm", ""}) {
+    const std::string path = dir.database() + suffix;
+    if (fs::exists(path)) fs::rename(path, path + ".away");
+  }
+}
+
+void StartAnew(const TempDir& dir) {
+  MoveAway(dir);
+  ASSERT_TRUE(OpenStore(dir)->Put(KeyOf("theirs"), ArtifactOf("theirs")).ok());
+}
+
+const MeanwhileCase kMeanwhileCases[] = {
+    {"SoundMovedAway", "", MoveAway},
+    {"SoundReplaced", "", StartAnew, true},
+    {"DamagedMovedAway", "no database", MoveAway},
+    {"DamagedReplaced", "no database", StartAnew, true},
+};
+
+class MeanwhileTest : public ::testing::TestWithParam<std::tuple<MeanwhileCase, bool>> {
+ protected:
+  void TearDown() override { OthersMeanwhile() = {}; }
+};
+
+INSTANTIATE_TEST_SUITE_P(Others, MeanwhileTest,
+                         ::testing::Combine(::testing::ValuesIn(kMeanwhileCases),
+                                            ::testing::Bool()),
+                         [](const auto& info) {
+                           return std::string(std::get<0>(info.param).name) +
+                                  (std::get<1>(info.param) ? "Before" : "After");
+                         });
+
+// The file that has the name in the end is opened, used and left whole; no file is moved that was
+// not damaged.
+TEST_P(MeanwhileTest, TheFileOfThatNameIsUsed) {
+  const auto& [row, before] = GetParam();
+  TempDir dir;
+  ASSERT_TRUE(OpenStore(dir)->Put(KeyOf("old"), ArtifactOf("old")).ok());
+  if (!row.content.empty()) WriteFile(dir.database(), row.content);
+  auto& step = before ? OthersMeanwhile().before : OthersMeanwhile().after;
+  step = [&] { row.others(dir); };
+  SqliteStoreOptions options;
+  options.vfs = FaultVfs();
+  {
+    auto store = OpenStore(dir, options);
+    ASSERT_NE(store, nullptr);
+    EXPECT_EQ(step, nullptr);
+    EXPECT_FALSE(store->Find(KeyOf("old"), {}).has_value());
+    EXPECT_EQ(store->Find(KeyOf("theirs"), {}).has_value(), row.entry_is_there);
+    ASSERT_TRUE(store->Put(KeyOf("mine"), ArtifactOf("mine")).ok());
+  }
+  EXPECT_EQ(dir.CountQuarantined(), 0);
+  auto store = OpenStore(dir);
+  EXPECT_TRUE(store->Find(KeyOf("mine"), {}).has_value());
+  EXPECT_EQ(store->Find(KeyOf("theirs"), {}).has_value(), row.entry_is_there);
+  EXPECT_EQ(store->Verify()->damaged, 0);
 }
 
 // --- fork

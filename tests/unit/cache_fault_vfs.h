@@ -6,7 +6,9 @@
 
 #include <atomic>
 #include <cstring>
+#include <functional>
 #include <string>
+#include <utility>
 
 namespace tl::cache_testing {
 
@@ -26,6 +28,20 @@ struct FaultPlan {
 inline FaultPlan& Faults() {
   static FaultPlan plan;
   return plan;
+}
+
+// What other processes do just before and just after the next database is opened.
+struct Meanwhile {
+  std::function<void()> before, after;
+};
+
+inline Meanwhile& OthersMeanwhile() {
+  static Meanwhile meanwhile;
+  return meanwhile;
+}
+
+inline void RunOnce(std::function<void()>& step) {
+  if (auto once = std::exchange(step, nullptr)) once();
 }
 
 inline void FailAfter(FaultOp op, int code, int skip, int count = 1 << 30) {
@@ -120,7 +136,10 @@ inline int FaultOpen(sqlite3_vfs* vfs, const char* name, sqlite3_file* file, int
   const int fault = NextFault(kOpenOp);
   if (fault != SQLITE_OK) return fault;
   fault_file->real = reinterpret_cast<sqlite3_file*>(fault_file + 1);
+  const bool database = (flags & SQLITE_OPEN_MAIN_DB) != 0;
+  if (database) RunOnce(OthersMeanwhile().before);
   const int code = real_vfs->xOpen(real_vfs, name, fault_file->real, flags, out_flags);
+  if (database) RunOnce(OthersMeanwhile().after);
   if (code == SQLITE_OK) fault_file->base.pMethods = FaultMethods();
   return code;
 }
