@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
-"""The families beside PyTorch in one run: time of each, ratio. Usage: beside_torch.py TL OUT.json
+"""The families beside PyTorch in one run: time of each, ratio. Usage: beside_torch.py [--trials] TL OUT.json
+
+--trials: choices that are no default, each behind the default.
 
 Each side runs alone for 0.3 s, rows for 0.15 s, in turns, three times; the medians are compared. Inputs
 are rotated where they fit the L2 cache; PyTorch's launches are replayed from a graph. "copy" is the time
@@ -11,10 +13,14 @@ import sys
 
 import torch
 
-TL, OUT = sys.argv[1], sys.argv[2]
+TRIALS = sys.argv[1] == "--trials"
+TL, OUT = sys.argv[-2:]
 SECONDS, ROW_SECONDS, TURNS = 0.3, 0.15, 3
 SQUARE = dict(M=4096, N=4096, K=4096)
 SKINNY = dict(M=16, N=8192, K=8192)
+SHORT = dict(M=8192, N=8192, K=1024)
+CAUSAL = dict(B=4, H=16, Hkv=16, Sq=4096, Sk=4096)
+LONG = dict(B=1, H=16, Hkv=16, Sq=16384, Sk=16384)
 # Softmax of M rows of N columns, RMS norm with SiLU of M rows of C.
 SOFTMAX = [(16384, 4096), (65536, 1024), (4096, 32768)]
 NORMS = [(16384, 4096), (604800, 160), (604800, 256), (302400, 320), (302400, 512), (302400, 640), (302400, 1024)]
@@ -27,27 +33,39 @@ ROWS = [
     ("gemm", dict(M=8192, N=8192, K=8192), True, dict(t="f16")),
     ("gemm", dict(M=4097, N=4095, K=4103), True, {}),
     ("gemm", dict(M=4097, N=4095, K=4103), False, {}),
-    # Few rows, straight and swapped.
     ("gemm", SKINNY, True, {}),
-    ("gemm", SKINNY, True, dict(swap="on", bm=16, bn=64, bk=64, deep=4, stages=5, stay="off")),
-    # C by boxes, B for two blocks; a short depth, of which the stores are a large part.
-    ("gemm", SQUARE, True, dict(boxes="on")),
-    ("gemm", SQUARE, True, dict(cm=2)),
-    ("gemm", dict(M=8192, N=8192, K=1024), True, {}),
-    ("gemm", dict(M=8192, N=8192, K=1024), True, dict(boxes="on")),
+    ("gemm", SHORT, True, {}),
     # Without the instructions and copies of sm_90a: the form of sm_80.
     ("gemm", SQUARE, True, dict(target="sm_90", bm=128, bn=256, bk=64, stages=3, bytes=147456)),
     *[("softmax", dict(M=m, N=n), fixed, {}) for m, n in SOFTMAX for fixed in (True, False)],
     ("softmax", dict(M=16384, N=32768), True, dict(t="f32")),
     *[("rms_norm", dict(M=m, C=c), True, dict(silu="on")) for m, c in NORMS],
     ("rms_norm", dict(M=16384, C=4096), False, dict(silu="on")),
-    ("attention", dict(B=4, H=16, Hkv=16, Sq=4096, Sk=4096), False, dict(causal="on")),
-    ("attention", dict(B=1, H=16, Hkv=16, Sq=16384, Sk=16384), False, {}),
+    ("attention", CAUSAL, False, dict(causal="on")),
+    ("attention", LONG, False, {}),
     ("attention", dict(B=16, H=16, Hkv=16, Sq=1024, Sk=1024), False, dict(causal="on")),
     ("attention", dict(B=2, H=32, Hkv=32, Sq=8192, Sk=8192), False, dict(D=64)),
     ("attention", dict(B=2, H=8, Hkv=8, Sq=8192, Sk=8192), False, dict(D=256)),
     ("vector_add", dict(N=1 << 24), False, {}),
 ]
+SWAPPED = dict(swap="on", bm=16, bn=64, bk=64, stay="off")
+# Dims, what is tried with them besides the default.
+TRIAL_ROWS = {
+    "gemm": [
+        # C by boxes; B for two blocks.
+        (SQUARE, {}, [dict(boxes="on"), dict(cm=2), dict(boxes="on", cm=2)]),
+        (SHORT, {}, [dict(boxes="on"), dict(cm=2), dict(boxes="on", cm=2)]),
+        # Few rows.
+        (SKINNY, {}, [dict(**SWAPPED, deep=4, stages=5), dict(**SWAPPED, deep=2, stages=8)]),
+    ],
+    "attention": [
+        (CAUSAL, dict(causal="on"), [dict(turns="on")]),
+        (LONG, {}, [dict(turns="on")]),
+        (dict(B=2, H=32, Hkv=32, Sq=8192, Sk=8192), dict(D=64), [dict(turns="on")]),
+        # Whole steps alone: no mask in the loop.
+        (LONG, {}, [dict(fixed=True)]),
+    ],
+}
 # Latent attention of Dv + Dr = 512 + 64 has no peer in PyTorch: rates alone. Lengths are all Lmax.
 LATENT = [
     dict(B=64, H=128, Lmax=8192),
@@ -171,8 +189,17 @@ def latent_row(d):
     return row
 
 
+def trial_rows():
+    for family, trials in TRIAL_ROWS.items():
+        for dims, choices, others in trials:
+            for other in ({}, *others):
+                other = dict(other)
+                fixed = other.pop("fixed", family == "gemm")
+                yield family, dims, fixed, {**choices, **other}
+
+
 rows = []
-for args in ROWS:
+for args in trial_rows() if TRIALS else ROWS:
     try:
         row = row_of(*args)
     except subprocess.CalledProcessError as error:
@@ -182,7 +209,7 @@ for args in ROWS:
     rate = f"  {row['of_copy_rate']:.3f} of the copy rate" if "of_copy_rate" in row else ""
     print(f"{row['family']:10} {row['dims']:8} {str(args[1]):38} {str(args[3]):60} tilejit {row['tilejit_us']:8.1f} us"
           f"  torch {row['torch_us']:8.1f} us  {row['ratio']:.3f}x{rate}")
-for dims in LATENT:
+for dims in [] if TRIALS else LATENT:
     rows.append(row := latent_row(dims))
     print(f"{row['family']:10} {dims!s:38} tilejit {row['tilejit_us']:8.1f} us  {row['tflops']:.0f} TFLOP/s"
           f"  {row['tb_per_s']:.2f} TB/s of keys")

@@ -1,11 +1,18 @@
 #!/usr/bin/env bash
-# Everything that needs a GPU, from an install prefix: tests, sanitizers, the cost of the service, times
-# beside PyTorch. Writes logs to OUT.
+# Everything that needs a GPU, from an install prefix. Writes logs to OUT.
 #
-#   perf/gpu_session.sh PREFIX OUT
+#   perf/gpu_session.sh PREFIX OUT [PART...]
+#
+# Parts, all of them unless named:
+#   check     tests and tables of checks
+#   sanitize  compute-sanitizer: memcheck and racecheck
+#   measure   tuning, the cost of the service, times beside PyTorch
+#   trials    times of what is no default, beside the default
 set -uo pipefail
 PREFIX=$(cd "$1" && pwd)
 OUT=$2
+shift 2
+PARTS=" ${*:-check sanitize measure trials} "
 HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 TL=$PREFIX/bin/tl
 export TL_CACHE_DIR=$(mktemp -d)
@@ -40,76 +47,94 @@ foreign_cache() {
   done
 }
 
-nvidia-smi --query-gpu=name,driver_version --format=csv,noheader | tee "$OUT/gpu.txt"
-step driver "$PREFIX/bin/unit_cuda_device_gpu"
-step families "$PREFIX/bin/abi_check_families" --gtest_filter='*/cuda'
-step gemm "$PREFIX/bin/abi_check_gemm" --gtest_filter='*/cuda'
-step rows "$PREFIX/bin/abi_check_rows" --gtest_filter='*/cuda'
-step attention "$PREFIX/bin/abi_check_attention" --gtest_filter='*/cuda'
-step example "$PREFIX/bin/example_gemm"
-step quickstart "$PREFIX/examples/quickstart.sh" --prebuilt "$PREFIX"
-for table in checks families; do
+check() {
+  step driver "$PREFIX/bin/unit_cuda_device_gpu"
+  step families "$PREFIX/bin/abi_check_families" --gtest_filter='*/cuda'
+  step gemm "$PREFIX/bin/abi_check_gemm" --gtest_filter='*/cuda'
+  step rows "$PREFIX/bin/abi_check_rows" --gtest_filter='*/cuda'
+  step attention "$PREFIX/bin/abi_check_attention" --gtest_filter='*/cuda'
+  step example "$PREFIX/bin/example_gemm"
+  step quickstart "$PREFIX/examples/quickstart.sh" --prebuilt "$PREFIX"
+  for table in checks families; do
+    for shard in 0 1 2 3 4 5; do
+      step "table of $table, $shard of 6" "$PREFIX/programs/table/check_table.sh" "$TL" cuda '' $table.txt $shard/6
+    done
+  done
   for shard in 0 1 2 3 4 5; do
-    step "table of $table, $shard of 6" "$PREFIX/programs/table/check_table.sh" "$TL" cuda '' $table.txt $shard/6
+    step "table without sm_90a's own, $shard of 6" \
+      "$PREFIX/programs/table/check_table.sh" "$TL" cuda sm_90 checks.txt $shard/6
   done
-done
-for shard in 0 1 2 3 4 5; do
-  step "table without sm_90a's own, $shard of 6" \
-    "$PREFIX/programs/table/check_table.sh" "$TL" cuda sm_90 checks.txt $shard/6
-done
-step mini_server "$PREFIX/bin/example_mini_server" --plan "$PREFIX/examples/cpp/mini_server/plan.toml" \
-  --backend cuda --threads 8 --rounds 200 --tokens 700
-# Compiled without a GPU (make_prefix.sh --pack), served without NVRTC: it fails when anything compiles.
-[ ! -e "$PREFIX/server.pack" ] || step "mini_server from a pack" env TL_HIDE_CUDA=1 TL_CACHE_DIR=/nonexistent \
-  "$PREFIX/bin/example_mini_server" --pack "$PREFIX/server.pack" --backend cuda --threads 8 --rounds 200
-step "TileLang's programs" env PYTHONPATH="$PREFIX/bindings/python" \
-  python3 "$PREFIX/examples/python/port.py" --backend cuda
-export -f foreign_cache
-[ ! -d "$PREFIX/warm" ] || step foreign_cache foreign_cache
-for program in "$PREFIX"/programs/attention.tl; do
-  [ -e "$program" ] || continue
-  step "memcheck $(basename "$program")" compute-sanitizer --tool memcheck --error-exitcode 9 \
-    "$TL" check "$program" --backend cuda --dim B=1 --dim H=2 --dim Hkv=1 --dim Sq=70 --dim Sk=90 -p D=64 -p bm=128
-done
-for tool in memcheck racecheck; do
-  step "$tool gemm" compute-sanitizer --tool $tool --error-exitcode 9 \
-    "$TL" check gemm --backend cuda -p bias=on -p act=gelu --dim M=100 --dim N=77 --dim K=33
-  step "$tool softmax" compute-sanitizer --tool $tool --error-exitcode 9 \
-    "$TL" check softmax --backend cuda --dim M=13 --dim N=229
-  step "$tool pipelined gemm" compute-sanitizer --tool $tool --error-exitcode 9 \
-    "$TL" check gemm --backend cuda -p M=128 -p N=256 -p K=320
-  for program in product_softmax two_layouts reuse; do
-    step "$tool $program" compute-sanitizer --tool $tool --error-exitcode 9 \
-      "$TL" check "$PREFIX/programs/table/$program.tl" --backend cuda --dim M=100 --dim N=64 \
-      $([ $program != product_softmax ] || echo --dim K=65)
+  step mini_server "$PREFIX/bin/example_mini_server" --plan "$PREFIX/examples/cpp/mini_server/plan.toml" \
+    --backend cuda --threads 8 --rounds 200 --tokens 700
+  # Compiled without a GPU (make_prefix.sh --pack), served without NVRTC: it fails when anything compiles.
+  [ ! -e "$PREFIX/server.pack" ] || step "mini_server from a pack" env TL_HIDE_CUDA=1 TL_CACHE_DIR=/nonexistent \
+    "$PREFIX/bin/example_mini_server" --pack "$PREFIX/server.pack" --backend cuda --threads 8 --rounds 200
+  step "TileLang's programs" env PYTHONPATH="$PREFIX/bindings/python" \
+    python3 "$PREFIX/examples/python/port.py" --backend cuda
+  export -f foreign_cache
+  [ ! -d "$PREFIX/warm" ] || step foreign_cache foreign_cache
+  wait
+}
+
+sanitize() {
+  for program in "$PREFIX"/programs/attention.tl; do
+    [ -e "$program" ] || continue
+    step "memcheck $(basename "$program")" compute-sanitizer --tool memcheck --error-exitcode 9 \
+      "$TL" check "$program" --backend cuda --dim B=1 --dim H=2 --dim Hkv=1 --dim Sq=70 --dim Sk=90 -p D=64 -p bm=128
   done
-  step "$tool vector_add" compute-sanitizer --tool $tool --error-exitcode 9 \
-    "$TL" check vector_add --backend cuda --dim N=100003
-  for args in channels "channels -p depth=5 -p thr=128" group_products "group_products -p t=bf16 -p stages=3"; do
-    read -r program choices <<<"$args"
-    # shellcheck disable=SC2086
-    step "$tool $args" compute-sanitizer --tool $tool --error-exitcode 9 \
-      "$TL" check "$PREFIX/programs/table/$program.tl" --backend cuda $choices --dim M=70 --dim N=200 \
-      $([ $program != group_products ] || echo --dim K=100)
+  for tool in memcheck racecheck; do
+    step "$tool gemm" compute-sanitizer --tool $tool --error-exitcode 9 \
+      "$TL" check gemm --backend cuda -p bias=on -p act=gelu --dim M=100 --dim N=77 --dim K=33
+    step "$tool softmax" compute-sanitizer --tool $tool --error-exitcode 9 \
+      "$TL" check softmax --backend cuda --dim M=13 --dim N=229
+    step "$tool pipelined gemm" compute-sanitizer --tool $tool --error-exitcode 9 \
+      "$TL" check gemm --backend cuda -p M=128 -p N=256 -p K=320
+    for program in product_softmax two_layouts reuse; do
+      step "$tool $program" compute-sanitizer --tool $tool --error-exitcode 9 \
+        "$TL" check "$PREFIX/programs/table/$program.tl" --backend cuda --dim M=100 --dim N=64 \
+        $([ $program != product_softmax ] || echo --dim K=65)
+    done
+    step "$tool vector_add" compute-sanitizer --tool $tool --error-exitcode 9 \
+      "$TL" check vector_add --backend cuda --dim N=100003
+    for args in channels "channels -p depth=5 -p thr=128" group_products "group_products -p t=bf16 -p stages=3"; do
+      read -r program choices <<<"$args"
+      # shellcheck disable=SC2086
+      step "$tool $args" compute-sanitizer --tool $tool --error-exitcode 9 \
+        "$TL" check "$PREFIX/programs/table/$program.tl" --backend cuda $choices --dim M=70 --dim N=200 \
+        $([ $program != group_products ] || echo --dim K=100)
+    done
+    for args in "rms_norm --dim M=9 --dim C=229" "layer_norm --dim M=9 --dim C=229" "silu_and_mul --dim M=3 --dim N=77" \
+      "gemm --dim M=200 --dim N=300 --dim K=328" "gemm -p M=200 -p N=259 -p K=333" "gemm --dim M=200 --dim N=259 --dim K=333" \
+      "gemm -p M=1100 -p N=7680 -p K=200" "gemm -p boxes=on -p M=1100 -p N=7680 -p K=200" \
+      "gemm -p cm=2 -p M=1024 -p N=7680 -p K=200" "gemm -p cm=2 -p boxes=on -p M=1024 -p N=7700 -p K=200" \
+      "gemm -p swap=on -p bm=16 -p bn=64 -p deep=4 -p stages=5 -p stay=off --dim M=17 --dim N=200 --dim K=3000" \
+      "attention_decode -p swap=on --dim B=3 --dim H=8 --dim Hkv=2 --dim Lmax=300 --dim pages=16 --dim P=4" \
+      "gemm_split_k --dim M=50 --dim N=70 --dim K=3000 --dim S=7" "softmax --dim M=5 --dim N=9000" \
+      "mla_decode --dim B=2 --dim H=64 --dim Lmax=200 --dim pages=8 --dim P=3" \
+      "attention -p causal=on --dim B=1 --dim H=2 --dim Hkv=1 --dim Sq=300 --dim Sk=333" \
+      "attention -p turns=on -p causal=on --dim B=1 --dim H=2 --dim Hkv=1 --dim Sq=300 --dim Sk=333"; do
+      # shellcheck disable=SC2086
+      step "$tool $args" compute-sanitizer --tool $tool --error-exitcode 9 "$TL" check $args --backend cuda
+    done
   done
-  for args in "rms_norm --dim M=9 --dim C=229" "layer_norm --dim M=9 --dim C=229" "silu_and_mul --dim M=3 --dim N=77" \
-    "gemm --dim M=200 --dim N=300 --dim K=328" "gemm -p M=200 -p N=259 -p K=333" "gemm --dim M=200 --dim N=259 --dim K=333" \
-    "gemm -p M=1100 -p N=7680 -p K=200" "gemm -p boxes=on -p M=1100 -p N=7680 -p K=200" \
-    "gemm -p cm=2 -p M=1024 -p N=7680 -p K=200" "gemm -p cm=2 -p boxes=on -p M=1024 -p N=7700 -p K=200" \
-    "gemm -p swap=on -p bm=16 -p bn=64 -p deep=4 -p stages=5 -p stay=off --dim M=17 --dim N=200 --dim K=3000" \
-    "attention_decode -p swap=on --dim B=3 --dim H=8 --dim Hkv=2 --dim Lmax=300 --dim pages=16 --dim P=4" \
-    "gemm_split_k --dim M=50 --dim N=70 --dim K=3000 --dim S=7" "softmax --dim M=5 --dim N=9000" \
-    "mla_decode --dim B=2 --dim H=64 --dim Lmax=200 --dim pages=8 --dim P=3" \
-    "attention -p causal=on --dim B=1 --dim H=2 --dim Hkv=1 --dim Sq=300 --dim Sk=333"; do
-    # shellcheck disable=SC2086
-    step "$tool $args" compute-sanitizer --tool $tool --error-exitcode 9 "$TL" check $args --backend cuda
-  done
-done
-wait
+  wait
+}
+
 # What is measured runs alone.
-run_step tuning "$PREFIX/bin/abi_tune_gpu"
-run_step service "$PREFIX/bin/perf_service_bench" --json "$OUT/service.json"
-python3 "$HERE/beside_torch.py" "$TL" "$OUT/beside_torch.json"
+measure() {
+  run_step tuning "$PREFIX/bin/abi_tune_gpu"
+  run_step service "$PREFIX/bin/perf_service_bench" --json "$OUT/service.json"
+  python3 "$HERE/beside_torch.py" "$TL" "$OUT/beside_torch.json"
+}
+
+trials() {
+  python3 "$HERE/beside_torch.py" --trials "$TL" "$OUT/trials.json"
+}
+
+nvidia-smi --query-gpu=name,driver_version --format=csv,noheader | tee "$OUT/gpu.txt"
+for part in check sanitize measure trials; do
+  [[ $PARTS != *" $part "* ]] || $part
+done
 for log in "$LOGS"/*; do
   printf '== %s\n' "$(basename "$log")"
   cat "$log"

@@ -227,6 +227,12 @@ struct If {
   ExprRef cond;
   Block then_body, else_body;
 };
+// Where a turn of the group that comes by begins, or ends: what lies between, in one block, is done
+// by one group after the other. Made of InTurn by expand_lag, gone with end_turns.
+struct Turn {
+  bool begins;
+  BufferId barriers = kNoId;  // from level Mapped on: an mbarrier for each group
+};
 
 // -- level Tile
 // dst = src, elementwise (transpose: dst[i,j] = src[j,i]). A global source reads 0 out of bounds, a
@@ -331,7 +337,7 @@ struct Recv {
 enum class Team : uint8_t {
   kBlock,     // all threads of the block but its producers
   kGroup,     // of this thread's group
-  kWarp,      // of this thread's warp: OnFirstThread only
+  kWarp,      // of this thread's warp: OnFirstThread and Barrier only
   kProducer,  // those that run OnProducer
   kEveryone,  // of the block: Barrier only
   kCluster,   // of all blocks of the cluster that have not ended: Barrier only
@@ -540,9 +546,9 @@ struct Mbarrier {
 struct MbarrierFence {};
 
 struct Stmt {
-  using Node = std::variant<Let, Assign, Alloc, Store, AtomicElement, For, If, Copy, Fill, Gemm,
-                            Reduce, ArgMax, CumSum, Finish, Atomic, Parallel, OnGroup, Lag, InTurn,
-                            Send, Recv, ThreadFor, Barrier, OnFirstThread, ChannelAcquire,
+  using Node = std::variant<Let, Assign, Alloc, Store, AtomicElement, For, If, Turn, Copy, Fill,
+                            Gemm, Reduce, ArgMax, CumSum, Finish, Atomic, Parallel, OnGroup, Lag,
+                            InTurn, Send, Recv, ThreadFor, Barrier, OnFirstThread, ChannelAcquire,
                             ChannelRelease, SlotFor, VectorMove, AsyncMove, AsyncCommit, AsyncWait,
                             LoadMatrix, Mma, Wgmma, WgmmaSync, ProxyFence, LaneExchange, Mbarrier,
                             BulkLoad, OnProducer, MbarrierFence, StoreMatrix, BulkStore, BulkSync>;

@@ -411,6 +411,11 @@ class Unparser {
     s.body = BlockText(x.body);
     out.push_back(std::move(s));
   }
+  void Write(const Turn& x, Out& out) {
+    syntax::Stmt s{.op = x.begins ? "begin_turn" : "end_turn"};
+    if (x.barriers != kNoId) s.operands.push_back(NameText(BufferName(x.barriers)));
+    out.push_back(std::move(s));
+  }
   void Write(const Send& x, Out& out) {
     syntax::Stmt s{.op = "send"};
     s.operands.push_back(TileText(x.src, out));
@@ -436,6 +441,7 @@ class Unparser {
   void Write(const Barrier& x, Out& out) {
     out.push_back({.op = x.team == Team::kBlock      ? "barrier"
                          : x.team == Team::kGroup    ? "group_barrier"
+                         : x.team == Team::kWarp     ? "warp_barrier"
                          : x.team == Team::kProducer ? "producer_barrier"
                          : x.team == Team::kCluster  ? "cluster_barrier"
                                                      : "barrier_of_all"});

@@ -19,6 +19,7 @@ std::string_view NameOf(const Stmt& s) {
                                                 "atomic element",
                                                 "for",
                                                 "if",
+                                                "turn",
                                                 "copy",
                                                 "fill",
                                                 "gemm",
@@ -436,6 +437,10 @@ class Verifier {
     CheckBlock(x.body);
   }
   void Check(const InTurn& x) { CheckBlock(x.body); }
+  void Check(const Turn& x) {
+    Require(!finished_, "a turn that no pass has ended");
+    if (level_ >= Level::kMapped) Require(IsBuffer(x.barriers), "a turn without mbarriers");
+  }
   void Check(const Send& x) { CheckMessage(x.src, x.channel); }
   void Check(const Recv& x) { CheckMessage(x.dst, x.channel); }
   void CheckMessage(const Region& tile, BufferId channel) {

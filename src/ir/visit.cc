@@ -290,6 +290,10 @@ StmtRef StmtMapper::MapStmt(const StmtRef& s) {
                           x.else_body = MapBlock(x.else_body);
                           return make(std::move(x));
                         },
+                        [&](Turn x) {
+                          if (x.barriers != kNoId) x.barriers = MapBuffer(x.barriers);
+                          return make(x);
+                        },
                         [&](Copy x) {
                           x.src = MapRegion(x.src);
                           x.dst = MapRegion(x.dst);

@@ -15,21 +15,30 @@ namespace {
 
 ExprRef Op(BinaryOp op, ExprRef a, ExprRef b) { return MakeBinary(op, std::move(a), std::move(b)); }
 
-// The blocks of in_turn stand in the block around them.
+// The blocks of in_turn stand in the block around them, between marks. Within a turn there is no
+// other.
 class TurnFlattener : public StmtMapper {
  public:
   Block MapBlock(const Block& b) override {
     Block out;
     for (const StmtRef& s : b) {
-      if (const InTurn* turn = As<InTurn>(s)) {
-        Block body = MapBlock(turn->body);
-        out.insert(out.end(), body.begin(), body.end());
-      } else {
+      const InTurn* turn = As<InTurn>(s);
+      if (!turn) {
         out.push_back(MapStmt(s));
+        continue;
       }
+      const bool outer = std::exchange(inside_, true);
+      if (!outer) out.push_back(MakeStmt(Turn{.begins = true}, s->span, s->id));
+      Block body = MapBlock(turn->body);
+      out.insert(out.end(), body.begin(), body.end());
+      if (!outer) out.push_back(MakeStmt(Turn{.begins = false}, s->span, s->id));
+      inside_ = outer;
     }
     return out;
   }
+
+ private:
+  bool inside_ = false;
 };
 
 // Everything an expanded lag needs: its body and the rings of what it replays.

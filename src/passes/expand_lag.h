@@ -4,7 +4,8 @@
 // What the body replays (tiles that a copy from a tensor fills in the loop, values defined in it)
 // is kept in a ring of k slots beside the present value: the body runs on the oldest slot, which
 // then takes the present value. The ring starts with the loop, so nested loops and `down` need
-// nothing. Tiles keep their one present value everywhere else. `in_turn` is dissolved on the way.
+// nothing. Tiles keep their one present value everywhere else. `in_turn` becomes two marks on the
+// way (Turn).
 #ifndef TILEJIT_PASSES_EXPAND_LAG_H_
 #define TILEJIT_PASSES_EXPAND_LAG_H_
 

@@ -211,8 +211,10 @@ class LaunchLowering {
     while (found.end < block.size() &&
            (As<AsyncCommit>(block[found.end]) || As<Assign>(block[found.end])))
       ++found.end;
-    // What runs in between must not count groups of copies itself.
-    const auto stops = [](const StmtRef& s) { return As<Gemm>(s) || As<For>(s) || As<If>(s); };
+    // What runs in between must not count groups of copies itself, nor wait within a turn.
+    const auto stops = [](const StmtRef& s) {
+      return As<Gemm>(s) || As<For>(s) || As<If>(s) || As<Turn>(s);
+    };
     found.product = find(stops, found.end);
     const bool product = found.product < block.size() && As<Gemm>(block[found.product]);
     return product ? found : EarlyCopies{};
@@ -241,7 +243,6 @@ class LaunchLowering {
     if (const Parallel* x = As<Parallel>(s)) return LowerParallel(l_, *x);
     if (const Send* x = As<Send>(s)) return Keep(LowerSend(l_, *x, s->span));
     if (const Recv* x = As<Recv>(s)) return Keep(LowerRecv(l_, *x, s->span));
-    if (const InTurn* x = As<InTurn>(s)) return LowerBlock(x->body);
     if (const OnGroup* x = As<OnGroup>(s)) return LowerOnGroup(s, *x);
     if (const Alloc* x = As<Alloc>(s)) return LowerAlloc(*x);
     if (const For* x = As<For>(s)) return LowerFor(s, *x);
@@ -250,7 +251,7 @@ class LaunchLowering {
       return l_.Emit(OnFirstThread{Team::kWarp, {s}});
     }
     if (As<Barrier>(s) || As<AsyncCommit>(s) || As<AsyncWait>(s) || As<Mbarrier>(s) ||
-        As<ProxyFence>(s) || As<MbarrierFence>(s)) {
+        As<ProxyFence>(s) || As<MbarrierFence>(s) || As<Turn>(s)) {
       return l_.Emit(s);
     }
     if (const WgmmaSync* x = As<WgmmaSync>(s)) {

@@ -19,6 +19,7 @@
 #include "passes/plan_pipelines.h"
 #include "passes/select_atoms.h"
 #include "passes/simplify.h"
+#include "passes/turns.h"
 
 namespace tl {
 namespace {
@@ -54,6 +55,8 @@ constexpr Pass kPasses[] = {
      "before copies are planned: the order of shared rows follows from the instructions"},
     {"plan_pipelines", Pipelines,
      "before layouts: it makes tiles; after lags: what they replay is copied in the loop"},
+    {"plan_turns", Plain<PlanTurns>,
+     "after plan_pipelines, which knows no turns and makes what the launch begins with"},
     {"infer_layouts", Plain<InferLayouts>,
      "after the plan: the tiles that it adds need a place too"},
     {"lower_tiles", Tiles, "only plain tile operations are left to expand"},
@@ -63,6 +66,8 @@ constexpr Pass kPasses[] = {
     {"await_stores", Plain<AwaitStores>, "after insert_barriers: waits stand before barriers"},
     {"fence_proxies", Plain<FenceProxies>, "after insert_barriers: fences stand before barriers"},
     {"delay_waits", Plain<DelayWaits>, "after insert_barriers: no wait may pass a barrier"},
+    {"end_turns", Plain<EndTurns>,
+     "after delay_waits: a turn ends before the waits for what was begun in it"},
     {"simplify", Plain<Simplify>, "last: tidies the names that all of the above made"},
 };
 

@@ -62,6 +62,8 @@ const std::vector<Shipped>& All() {
       {"attention", attention, 3},
       {"attention", With(attention, {{"causal", "on"}, {"lse", "on"}, {"t", "f16"}}), 3},
       {"attention", With(attention, {{"D", "64"}}), 3},
+      {"attention", With(attention, {{"turns", "on"}}), 3},
+      {"attention", With(attention, {{"turns", "on"}, {"causal", "on"}, {"t", "f16"}}), 3},
       {"attention", With(wide, {{"bn", "64"}, {"overlap", "off"}}), 2},
       {"attention", With(wide, {{"bn", "48"}, {"overlap", "on"}}), 3},
       {"mla_decode", mla, 2},

@@ -723,6 +723,8 @@ class ThreadEval {
         cur_->vars[x->var].i = i;
         Exec(x->body);
       }
+    } else if (const auto* x = As<Barrier>(s); x && x->team == Team::kWarp) {
+      MeetLanes(*s);
     } else if (const auto* x = As<Barrier>(s)) {
       Wait(x->team == Team::kGroup ? State::kAtGroupBarrier : State::kAtBlockBarrier);
     } else if (const auto* x = As<OnFirstThread>(s)) {

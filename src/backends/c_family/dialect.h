@@ -49,6 +49,7 @@ struct Dialect {
   std::string_view grid_size;      // expression, int
   std::string_view thread_index;   // expression, int
   std::string_view barrier;        // statement: all threads of the block meet
+  std::string_view warp_barrier;   // statement: the threads of a warp meet
   std::string_view group_barrier;  // statement: the threads of a group meet; $0: group, $1: threads
   std::string_view block_barrier;  // the same of the first $0 threads of a block
   // Statements of all threads of four warps: from here on they have $0 registers each, fewer or

@@ -653,6 +653,7 @@ Status KernelEmitter::EmitOnProducer(const OnProducer& s) {
 
 void KernelEmitter::EmitBarrier(Team team) {
   if (team == Team::kCluster) return Line("tl_cluster_barrier();");
+  if (team == Team::kWarp) return Line(dialect_.warp_barrier);
   if (team == Team::kProducer) {
     return Line(absl::Substitute(dialect_.group_barrier, launch_.groups, launch_.producers));
   }

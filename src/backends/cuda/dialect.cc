@@ -15,6 +15,7 @@ const Dialect& CudaDialect() {
       .grid_size = "gridDim.x",
       .thread_index = "threadIdx.x",
       .barrier = "__syncthreads();",
+      .warp_barrier = "__syncwarp();",
       .group_barrier = "tl_group_barrier($0, $1);",
       .block_barrier = "tl_block_barrier($0);",
       .fewer_registers = "tl_fewer_registers<$0>();",

@@ -230,6 +230,7 @@ TL_FN T tl_lane_xor(T x, int mask, int line = __builtin_LINE()) {
   __builtin_memcpy(&x, &bits, sizeof(T));
   return x;
 }
+TL_FN void __syncwarp(int line = __builtin_LINE()) { tl_lane_xor(0, 1, line); }
 template <class V>
 TL_FN typename TlRef<V>::Value tl_lane_xor(TlRef<V> x, int mask, int line = __builtin_LINE()) {
   return tl_lane_xor((typename TlRef<V>::Value)x, mask, line);

@@ -41,6 +41,7 @@ const Dialect& HipDialect() {
       .grid_size = "tl_grid()",
       .thread_index = "tl_thread()",
       .barrier = "tl_barrier();",
+      .warp_barrier = "",
       .group_barrier = "",
       .unroll = "#pragma unroll",
       .no_unroll = "#pragma unroll 1",
