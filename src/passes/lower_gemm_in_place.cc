@@ -54,7 +54,11 @@ class Operand {
 
  private:
   const Buffer& tile() const { return l_.buffer(region_.buffer); }
-  int64_t FirstDepth() const { return *IntValue(region_.offset[region_.dims[1]]); }
+  // Within its panel.
+  int64_t FirstDepth() const {
+    const int64_t* first = IntValue(region_.offset[region_.dims[1]]);
+    return first ? *first : 0;
+  }
 
   // The permutation of chunks is the hardware's, which applies it to whole addresses.
   ExprRef OffsetOf(const Coords& c) const {

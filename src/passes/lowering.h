@@ -20,6 +20,7 @@
 #include "base/target.h"
 #include "ir/module.h"
 #include "passes/bulk_stores.h"
+#include "passes/divisor.h"
 #include "passes/interval.h"
 
 namespace tl {
@@ -278,7 +279,7 @@ class Lowering {
     ExprRef slot, owner;
   };
   Mapped mapped_;
-  absl::flat_hash_map<VarId, int64_t> divisors_;  // of names
+  Divisors divisors_;  // of names
   absl::flat_hash_map<VarId, ExprRef> limits_;
   absl::flat_hash_map<BufferId, Ring> rings_;
 };

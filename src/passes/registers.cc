@@ -1,8 +1,8 @@
 // Fragments in registers: which elements a thread holds, as expressions of its place.
-#include <numeric>
 #include <string>
 #include <utility>
 
+#include "passes/divisor.h"
 #include "passes/lowering.h"
 
 namespace tl {
@@ -184,28 +184,6 @@ ExprRef Lowering::SlotOfIndex(BufferId, const Coords& index) const {
   return SlotOf(*mapped_.layout, kept, mapped_.slot);
 }
 
-int64_t Lowering::DivisorOf(const ExprRef& e) const {
-  if (const int64_t* v = IntValue(e)) return *v < 0 ? -*v : *v;  // 0: by everything
-  if (const VarRef* ref = As<VarRef>(e)) {
-    const auto it = divisors_.find(ref->var);
-    return it == divisors_.end() ? 1 : it->second;
-  }
-  if (const Select* s = As<Select>(e)) return std::gcd(DivisorOf(s->yes), DivisorOf(s->no));
-  const Binary* b = As<Binary>(e);
-  if (!b || e->type != ScalarType::kInt) return 1;
-  const int64_t x = DivisorOf(b->lhs), y = DivisorOf(b->rhs);
-  switch (b->op) {
-    case BinaryOp::kAdd:
-    case BinaryOp::kSub:
-    case BinaryOp::kMin:
-    case BinaryOp::kMax:
-      return std::gcd(x, y);
-    case BinaryOp::kMul:
-      // Far below an overflow: more than this nobody asks for.
-      return std::gcd(x, int64_t{1} << 20) * std::gcd(y, int64_t{1} << 20);
-    default:
-      return 1;
-  }
-}
+int64_t Lowering::DivisorOf(const ExprRef& e) const { return tl::DivisorOf(e, divisors_); }
 
 }  // namespace tl

@@ -9,6 +9,7 @@
 #include "base/int_math.h"
 #include "ir/visit.h"
 #include "passes/bulk_stores.h"
+#include "passes/divisor.h"
 #include "passes/notes.h"
 #include "passes/product.h"
 
@@ -87,7 +88,8 @@ int64_t ThreadsFor(const Module& m, const Target& target, const Launch& launch) 
 // ---- Instructions of four warps that read their operands in place
 
 // What keeps a factor from being read so; empty: nothing.
-std::string WhyNotInPlace(const Module& m, const MatrixAtom& atom, const Factor& factor) {
+std::string WhyNotInPlace(const Module& m, const Divisors& divisors, const MatrixAtom& atom,
+                          const Factor& factor) {
   const Region& r = factor.region;
   const bool depth_first = factor.depth_first;
   const Buffer& b = m.buffer(r.buffer);
@@ -99,17 +101,19 @@ std::string WhyNotInPlace(const Module& m, const MatrixAtom& atom, const Factor&
   if (b.extents[b.rank() - 2] % 8 != 0) return why("has a number of rows that is no multiple of 8");
   if (depth_first && bytes != 2) return why("runs along the depth, which takes 16-bit elements");
   const int64_t panel = PanelsFor(b.extents.back() * bytes).panel_bytes / bytes;
+  const int64_t whole = panel > 0 ? panel : b.extents.back();
+  const ExprRef &row = r.offset[r.dims[0]], &col = r.offset[r.dims[1]];
   const int64_t row_step = depth_first ? atom.k : 8;
-  const int64_t col_step = !depth_first ? atom.k : panel > 0 ? panel : b.extents.back();
-  const int64_t* row = IntValue(r.offset[r.dims[0]]);
-  const int64_t* col = IntValue(r.offset[r.dims[1]]);
-  if (!row || !col || *row % row_step != 0 || *col % col_step != 0) {
+  // Where in its panel the depth begins must be known.
+  const int64_t col_step = !depth_first && IntValue(col) ? atom.k : whole;
+  if (DivisorOf(row, divisors) % row_step != 0 || DivisorOf(col, divisors) % col_step != 0) {
     return why("is used from a place on that is no multiple of what is read at once");
   }
   return "";
 }
 
-std::string WhyNotInPlace(const Module& m, const MatrixAtom& atom, const Gemm& g) {
+std::string WhyNotInPlace(const Module& m, const Divisors& divisors, const MatrixAtom& atom,
+                          const Gemm& g) {
   const Product p = ProductOf(g);
   const auto no_multiple = [&](int64_t count, bool columns, int of) {
     return absl::StrCat(count, columns ? " columns" : " rows", " are no multiple of ", of);
@@ -120,8 +124,8 @@ std::string WhyNotInPlace(const Module& m, const MatrixAtom& atom, const Gemm& g
     return absl::StrCat("a depth of ", p.depth, " is no multiple of ", atom.k);
   }
   if (p.left.rows * p.right.rows * p.depth == 0) return "it is empty";
-  std::string why = WhyNotInPlace(m, atom, p.left);
-  return why.empty() ? WhyNotInPlace(m, atom, p.right) : why;
+  std::string why = WhyNotInPlace(m, divisors, atom, p.left);
+  return why.empty() ? WhyNotInPlace(m, divisors, atom, p.right) : why;
 }
 
 // Teams of four warps over c: of all ways the one that reads least, in the widest instructions.
@@ -178,6 +182,7 @@ class Selector : public StmtMapper {
       warps_ = outer;
       return mapped;
     }
+    if (const Let* let = As<Let>(s)) divisors_[let->var] = DivisorOf(let->value, divisors_);
     const Gemm* gemm = As<Gemm>(s);
     if (!gemm) return StmtMapper::MapStmt(s);
     Gemm g = *gemm;
@@ -217,7 +222,7 @@ class Selector : public StmtMapper {
   }
   void TakeInPlace(size_t number, Gemm& g, std::string& slower) const {
     const MatrixAtom& atom = target_.matrix_atoms[number];
-    std::string why = WhyNotInPlace(m_, atom, g);
+    std::string why = WhyNotInPlace(m_, divisors_, atom, g);
     if (why.empty() && !LayWarpgroups(m_, atom, warps_, g)) {
       why = absl::StrCat(warps_, " warps cannot share it by fours");
     }
@@ -303,6 +308,7 @@ class Selector : public StmtMapper {
   const Target& target_;
   Launch& launch_;
   const BulkStores stores_;
+  Divisors divisors_;  // of names
   int64_t warps_ = 0;  // of the team that works on a statement
 };
 

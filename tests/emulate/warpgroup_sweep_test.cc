@@ -43,6 +43,7 @@ const std::vector<Choice>& Choices() {
       {"product", {{"thr", "256"}, {"bm", "128"}, {"bn", "128"}, {"pol", "full_col"}}, ", 4 x 2"},
       {"fragment_operand", {{"thr", "128"}, {"bm", "64"}}, ": wgmma.m64k16.f32.bf16.bf16"},
       {"windows", {}, ": wgmma.m64k16.f32.bf16.bf16"},
+      {"windows", {{"late", "on"}, {"deep", "64"}}, ": wgmma.m64k16.f32.bf16.bf16"},
       // What they cannot take, each with the reason.
       {"product",
        {{"bm", "96"}},
@@ -63,7 +64,7 @@ const std::vector<Choice>& Choices() {
        {{"t", "f32"}, {"tf32", "on"}, {"tb", "off"}},
        ": b_s runs along the depth, which takes 16-bit elements"},
       {"windows",
-       {{"late", "on"}},
+       {{"deep", "32"}},
        ": a_s is used from a place on that is no multiple of what is read at once"},
       {"windows", {{"at", "24"}}, ": a_s is used from a place on that is no multiple of what"},
       {"windows",
