@@ -54,6 +54,7 @@ struct Target {
   bool async_copies = false;     // global to shared memory without passing through registers
   bool bulk_copies = false;      // BulkLoad, BulkStore
   int max_cluster = 1;           // blocks that can run together, and load boxes for each other
+  bool cache_hints = false;      // accesses may say what the L2 cache gives up first
   bool early_starts = false;     // a kernel may start while the one before it ends, and wait there
   int registers = 0;             // of a multiprocessor; 0: unknown
   int most_registers = 0;        // of a thread

@@ -170,6 +170,23 @@ Status Binder::CheckReadable(const Region& region, std::string_view op) const {
   return absl::OkStatus();
 }
 
+Status Binder::BindEviction(const syntax::Stmt& s, Copy& copy) {
+  const syntax::Attr* evict = FindAttr(s, "evict");
+  if (!evict) return absl::OkStatus();
+  TL_ASSIGN_OR_RETURN(std::string name,
+                      BindChoice(evict->value, "evict", {"normal", "first", "last"}));
+  copy.evict = name == "first"  ? Eviction::kFirst
+               : name == "last" ? Eviction::kLast
+                                : Eviction::kNormal;
+  const auto is_tensor = [&](const Region& r) { return buffer(r.buffer).scope == Scope::kGlobal; };
+  if (is_tensor(copy.src) || is_tensor(copy.dst)) return absl::OkStatus();
+  return SemanticError(
+      evict->span,
+      absl::StrCat("evict is about a tensor's elements in the L2 cache, and neither '",
+                   syntax::Print(s.operands[0]), "' nor '", syntax::Print(s.targets[0]),
+                   "' is a tensor; it goes with the copy from or to one"));
+}
+
 Status Binder::BindCopy(const syntax::Stmt& s, Block& out) {
   const syntax::ExprRef& from = s.operands[0];
   const syntax::ExprRef& to = s.targets[0];
@@ -211,6 +228,7 @@ Status Binder::BindCopy(const syntax::Stmt& s, Block& out) {
   if (const syntax::Attr* rows = FindAttr(s, "rows")) {
     TL_ASSIGN_OR_RETURN(copy.rows, BindInt(rows->value, "rows"));
   }
+  TL_RETURN_IF_ERROR(BindEviction(s, copy));
   TL_RETURN_IF_ERROR(CheckReadable(copy.src, "copy"));
   TL_RETURN_IF_ERROR(CheckWritable(copy.dst, "copy"));
   const bool from_bool = buffer(copy.src.buffer).dtype == DType::kBool;

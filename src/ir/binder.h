@@ -167,6 +167,7 @@ class Binder {
   Status BindAlloc(const syntax::Stmt& s, Block& out);
   Status BindView(const syntax::Stmt& s, Block& out);
   Status BindCopy(const syntax::Stmt& s, Block& out);
+  Status BindEviction(const syntax::Stmt& s, Copy& copy);  // whose regions are bound
   Status BindFill(const syntax::Stmt& s, Block& out);
   Status BindGemm(const syntax::Stmt& s, Block& out);
   Status CheckGemmTypes(const Gemm& gemm, Span span) const;

@@ -41,6 +41,11 @@ BinaryOp OperatorOf(StoreOp op) {
   }
 }
 
+std::string_view Name(Eviction e) {
+  static constexpr std::string_view kNames[] = {"normal", "first", "last"};
+  return kNames[static_cast<size_t>(e)];
+}
+
 Region WholeTile(const Buffer& buffer, BufferId id) {
   Region r;
   r.buffer = id;

@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -181,6 +182,10 @@ enum class GemmPrecision : uint8_t {
 // Which dim of c the rows of a matrix instruction are: c's rows, or (swapped: it computes the
 // transpose of c) its columns. Auto: what has been measured to be faster.
 enum class GemmOrientation : uint8_t { kAuto, kStraight, kSwapped };
+// When the L2 cache gives up what a copy moves: as it sees fit, before all else, or after. A hint,
+// which changes no value.
+enum class Eviction : uint8_t { kNormal, kFirst, kLast };
+std::string_view Name(Eviction e);  // "normal", "first", "last"
 enum class LoopKind : uint8_t { kSerial, kUnrolled, kVectorized, kPipelined };
 
 // -- both levels
@@ -242,6 +247,8 @@ struct Copy {
   Region src, dst;
   ExprRef rows;
   bool transpose = false;
+  // Of the tensor's side. The first passes keep it where the target takes such hints.
+  Eviction evict = Eviction::kNormal;
   // From level Planned on: global to a ring; may still be under way until an AsyncWait for the
   // group it belongs to and a barrier.
   bool async = false;
@@ -369,6 +376,7 @@ struct VectorMove {
   BufferId src;
   ExprRef src_offset;
   int count;
+  Eviction evict = Eviction::kNormal;  // of the side in global memory
 };
 // The same from global to shared memory, 4, 8 or 16 bytes, without waiting: the elements are there
 // after the AsyncWait for the group that the next AsyncCommit closes, and a barrier. Where `inside`
@@ -380,6 +388,7 @@ struct AsyncMove {
   ExprRef src_offset;
   int count;
   ExprRef inside;
+  Eviction evict = Eviction::kNormal;
 };
 // Copies a box of a tensor to shared memory, without waiting: one thread for all. The box begins at
 // element `at` (one index a dim; what lies outside of the tensor arrives as zeros), its extents and
@@ -395,6 +404,7 @@ struct BulkLoad {
   // Where it is not null, bit i stands for block i of the cluster: the box arrives at the same
   // place in all whose bits are set, and counts for the same mbarrier in each.
   ExprRef blocks = nullptr;
+  Eviction evict = Eviction::kNormal;
 };
 // The same from shared memory to a tensor; what lies outside of the tensor is dropped. Belongs to
 // the group of this thread's that its next BulkSync closes. The launch touches these elements in no
@@ -404,6 +414,7 @@ struct BulkStore {
   std::vector<ExprRef> at;
   BufferId src;
   ExprRef src_offset;
+  Eviction evict = Eviction::kNormal;
 };
 // What the thread does around its BulkStores.
 struct BulkSync {

@@ -13,14 +13,18 @@ constexpr std::string_view kOrders[] = {"row", "col", "longest"};
 
 constexpr AttrSpec kSharedAttrs[] = {{"boxes", AttrKind::kValue}};
 constexpr AttrSpec kChanAttrs[] = {{"depth", AttrKind::kValue}};
-constexpr AttrSpec kCopyAttrs[] = {{"rows", AttrKind::kValue}, {"transpose", AttrKind::kFlag}};
+constexpr AttrSpec kCopyAttrs[] = {
+    {"rows", AttrKind::kValue},
+    {"transpose", AttrKind::kFlag},
+    {"evict", AttrKind::kValue},  // a word, or what stands for one when compiling
+};
 constexpr AttrSpec kGemmAttrs[] = {
     {"transpose_a", AttrKind::kFlag},
     {"transpose_b", AttrKind::kFlag},
     {"clear", AttrKind::kFlag},
     {"policy", AttrKind::kChoice, kPolicies},
     {"precision", AttrKind::kChoice, kPrecisions},
-    {"orientation", AttrKind::kValue},  // a word, or what stands for one when compiling
+    {"orientation", AttrKind::kValue},  // the same
 };
 constexpr AttrSpec kReduceAttrs[] = {{"dim", AttrKind::kValue}, {"clear", AttrKind::kFlag}};
 constexpr AttrSpec kArgMaxAttrs[] = {{"dim", AttrKind::kValue}};
@@ -33,7 +37,7 @@ constexpr AttrSpec kLaunchAttrs[] = {
     {"threads", AttrKind::kValue},
     {"blocks", AttrKind::kValue},
     {"order", AttrKind::kChoice, kOrders, /*argument=*/true},
-    {"producer", AttrKind::kValue},  // a word, or what stands for one when compiling
+    {"producer", AttrKind::kValue},  // the same
     {"stores", AttrKind::kValue},    // the same
     {"cluster", AttrKind::kList},
 };

@@ -311,7 +311,15 @@ class Unparser {
     s.targets.push_back(dst_is_tile ? TileText(x.dst, out) : WindowText(x.dst));
     if (x.rows) s.attrs.push_back(Attribute("rows", Text(x.rows)));
     if (x.transpose) s.attrs.push_back(Flag("transpose"));
+    if (x.evict != Eviction::kNormal) {
+      s.attrs.push_back(Attribute("evict", NameText(std::string(Name(x.evict)))));
+    }
     out.push_back(std::move(s));
+  }
+  // Of pseudo-operations, which have no attributes.
+  void WriteEviction(Eviction evict, syntax::Stmt& s) const {
+    if (evict == Eviction::kNormal) return;
+    s.operands.push_back(NameText(absl::StrCat("evict_", Name(evict))));
   }
   // For reading, not for parsing.
   void WriteAsync(const Copy& x, Out& out) const {
@@ -319,6 +327,7 @@ class Unparser {
     s.operands.push_back(WindowText(x.src));
     if (x.rows) s.operands.push_back(Text(x.rows));
     s.targets.push_back(WindowText(x.dst));
+    WriteEviction(x.evict, s);
     out.push_back(std::move(s));
   }
   SExpr SideText(const Region& r) const {
@@ -482,12 +491,14 @@ class Unparser {
     syntax::Stmt s{.op = "move_vector"};
     s.operands = {ElementText(x.src, x.src_offset), IntText(x.count)};
     s.targets.push_back(ElementText(x.dst, x.dst_offset));
+    WriteEviction(x.evict, s);
     out.push_back(std::move(s));
   }
   void Write(const AsyncMove& x, Out& out) {
     syntax::Stmt s{.op = "move_async"};
     s.operands = {ElementText(x.src, x.src_offset), IntText(x.count), Text(x.inside)};
     s.targets.push_back(ElementText(x.dst, x.dst_offset));
+    WriteEviction(x.evict, s);
     out.push_back(std::move(s));
   }
   void Write(const AsyncCommit&, Out& out) { out.push_back({.op = "async_commit"}); }
@@ -557,6 +568,7 @@ class Unparser {
     s.operands.push_back(ElementText(x.barriers, x.barrier));
     if (x.blocks) s.operands.push_back(Text(x.blocks));
     s.targets.push_back(ElementText(x.dst, x.dst_offset));
+    WriteEviction(x.evict, s);
     out.push_back(std::move(s));
   }
 
@@ -565,6 +577,7 @@ class Unparser {
     s.operands.push_back(ElementText(x.src, x.src_offset));
     s.operands.push_back(IntText(x.box));
     for (const ExprRef& e : x.at) s.operands.push_back(Text(e));
+    WriteEviction(x.evict, s);
     out.push_back(std::move(s));
   }
 

@@ -384,6 +384,12 @@ class Verifier {
     }
     Require(src == x.dst.extents, "extents of source and destination differ");
     if (x.rows) CheckInt(x.rows, "rows");
+    CheckEviction(x.evict, x.src.buffer, x.dst.buffer);
+  }
+  void CheckEviction(Eviction evict, BufferId a, BufferId b) {
+    if (!status_.ok() || evict == Eviction::kNormal) return;
+    Require((m_.buffer(a).scope == Scope::kGlobal) != (m_.buffer(b).scope == Scope::kGlobal),
+            "a hint for the L2 cache of what does not move between a tensor and a tile");
   }
   void Check(const Fill& x) {
     CheckTyped(x.value, ComputeType(m_.buffer(x.dst.buffer).dtype), "value of a fill");
@@ -476,6 +482,7 @@ class Verifier {
   void Check(const VectorMove& x) {
     CheckVector(x.dst, x.dst_offset, x.src, x.src_offset, x.count * BytesOf(x.src));
     Require(BytesOf(x.dst) == BytesOf(x.src), "element sizes of a vector move differ");
+    CheckEviction(x.evict, x.src, x.dst);
   }
   void Check(const AsyncMove& x) {
     const int64_t bytes = x.count * BytesOf(x.src);

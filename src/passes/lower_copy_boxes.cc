@@ -46,11 +46,14 @@ struct Sides {
   ExprRef rows;  // may be null
   bool load;
   unsigned together = 0;  // Copy::together
+  Eviction evict = Eviction::kNormal;
 };
 
 Sides SidesOf(const Lowering& l, const Copy& copy) {
-  if (l.IsGlobal(copy.src)) return {copy.src, copy.dst, copy.rows, true, copy.together};
-  return {copy.dst, copy.src, copy.rows, false};
+  if (l.IsGlobal(copy.src)) {
+    return {copy.src, copy.dst, copy.rows, true, copy.together, copy.evict};
+  }
+  return {copy.dst, copy.src, copy.rows, false, 0, copy.evict};
 }
 
 // Where no map does, what then? Empty: one always does.
@@ -143,7 +146,7 @@ void ForEachBox(const Lowering& l, const Sides& sides, const Boxes& boxes,
 void LoadBoxes(Lowering& l, const Copy& copy, const Boxes& boxes) {
   ForEachBox(l, SidesOf(l, copy), boxes, [&](Coords at, ExprRef offset) {
     l.Emit(BulkLoad{boxes.box, std::move(at), copy.dst.buffer, std::move(offset), copy.barriers,
-                    copy.barrier, boxes.blocks});
+                    copy.barrier, boxes.blocks, copy.evict});
   });
 }
 
@@ -154,7 +157,7 @@ ExprRef AndServe(Lowering& l, ExprRef serve, const Sides& sides, const Boxes& bo
       l, sides.tensor, sides.load,
       absl::StrCat("boxes of ", boxes.rows, " x ", boxes.cols,
                    boxes.sharers > 1 ? absl::StrCat(", shared by ", boxes.sharers, " blocks") : "",
-                   Otherwise(l, sides, always)));
+                   Evicted(sides.evict), Otherwise(l, sides, always)));
   if (always) return serve;
   serve = And(std::move(serve), MakeBinary(BinaryOp::kEq, l.IsUsable(boxes.box), MakeInt(1)));
   if (!sides.rows) return serve;
@@ -225,7 +228,7 @@ void StoreBoxes(Lowering& l, const Copy& copy) {
     OnFirst(l, [&] {
       if (l.stores().Repeats(copy.dst.buffer)) l.Emit(BulkSync{BulkSync::Op::kWait});
       ForEachBox(l, sides, boxes, [&](Coords at, ExprRef offset) {
-        l.Emit(BulkStore{boxes.box, std::move(at), copy.src.buffer, std::move(offset)});
+        l.Emit(BulkStore{boxes.box, std::move(at), copy.src.buffer, std::move(offset), copy.evict});
       });
       l.Emit(BulkSync{BulkSync::Op::kCommit});
     });

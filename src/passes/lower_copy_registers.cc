@@ -111,16 +111,16 @@ std::string Fallback(const ExprRef& fast, int64_t bytes) {
 }
 
 void NoteVectors(Lowering& l, const Region& tensor, bool from, int64_t count, const ExprRef& fast,
-                 bool async = false) {
+                 Eviction evict, bool async = false) {
   const int64_t bytes = count * BytesOf(l, tensor);
   const BoolLit* known = As<BoolLit>(fast);
   if (known && !known->value) {
     const char* const why = "element by element: the tensor's rows are no multiples of a vector";
     return NoteCopy(l, tensor, from, why);
   }
-  NoteCopy(
-      l, tensor, from,
-      absl::StrCat(bytes, "-byte vectors", async ? ", asynchronous" : "", Fallback(fast, bytes)));
+  NoteCopy(l, tensor, from,
+           absl::StrCat(bytes, "-byte vectors", async ? ", asynchronous" : "", Evicted(evict),
+                        Fallback(fast, bytes)));
 }
 
 void NoteElements(Lowering& l, const Region& tensor, bool from, bool transpose) {
@@ -139,6 +139,7 @@ struct Window {
   Region region;
   ExprRef rows;  // may be null
   bool transpose = false;
+  Eviction evict = Eviction::kNormal;
 
   Coords At(const Coords& c) const { return transpose ? Coords{c[1], c[0]} : c; }
   ExprRef Inside(const Lowering& l, const Coords& c) const {
@@ -176,7 +177,7 @@ void LoadVectors(Lowering& l, const Window& w, BufferId fragment, int64_t count)
     const auto load = [&] {
       const BufferId to = same ? fragment : l.LocalArray("vector", type, count);
       l.Emit(VectorMove{to, same ? e.slot : MakeInt(0), w.region.buffer, place.OffsetOf(e),
-                        static_cast<int>(count)});
+                        static_cast<int>(count), w.evict});
       if (same) return;
       each([&](const ExprRef& slot, const ExprRef& i) {
         SetRegister(l, fragment, slot, Register(l, to, i));
@@ -198,7 +199,7 @@ void LoadFragment(Lowering& l, const Window& w, BufferId fragment) {
     NoteElements(l, w.region, true, w.transpose);
     return by_element();
   }
-  NoteVectors(l, w.region, true, width.count, width.fast);
+  NoteVectors(l, w.region, true, width.count, width.fast, w.evict);
   NoteConflicts(l, "reading", w.region, *l.LayoutOf(fragment), width.count);
   l.EmitIfElse(width.fast, [&] { LoadVectors(l, w, fragment, width.count); }, by_element);
 }
@@ -227,7 +228,7 @@ void StoreVectors(Lowering& l, BufferId fragment, const Window& w, int64_t count
         });
       }
       l.Emit(VectorMove{w.region.buffer, place.OffsetOf(e), from, same ? e.slot : MakeInt(0),
-                        static_cast<int>(count)});
+                        static_cast<int>(count), w.evict});
     });
   });
 }
@@ -292,14 +293,14 @@ void StoreFragment(Lowering& l, BufferId fragment, const Window& w) {
     ordered.swizzle = PanelsFor(w.region.extents.back() * BytesOf(l, w.region));
     ordered.in_place = true;
     StoreFragment(l, fragment, {l.Whole(id), nullptr, w.transpose});
-    return StoreBoxes(l, {l.Whole(id), w.region, w.rows});
+    return StoreBoxes(l, {.src = l.Whole(id), .dst = w.region, .rows = w.rows, .evict = w.evict});
   }
   if (StoreMatrices(l, fragment, w)) return;
   if (WantsOrder(l, fragment, w)) {
     const BufferId id = l.Scratch("ordered", TypeOf(l, w.region.buffer), w.region.extents);
     l.module().buffers[id].swizzle = SwizzleFor(w.region.extents.back() * BytesOf(l, w.region));
     StoreFragment(l, fragment, {l.Whole(id), nullptr, false});
-    return LowerCopy(l, {l.Whole(id), w.region, w.rows});
+    return LowerCopy(l, {.src = l.Whole(id), .dst = w.region, .rows = w.rows, .evict = w.evict});
   }
   Width width;
   if (!w.transpose) width = WidthOf(l, w.region, w.rows, l.LayoutOf(fragment)->vector());
@@ -308,7 +309,7 @@ void StoreFragment(Lowering& l, BufferId fragment, const Window& w) {
     NoteElements(l, w.region, false, w.transpose);
     return by_element();
   }
-  NoteVectors(l, w.region, false, width.count, width.fast);
+  NoteVectors(l, w.region, false, width.count, width.fast, w.evict);
   NoteConflicts(l, "writing", w.region, *l.LayoutOf(fragment), width.count);
   l.EmitIfElse(width.fast, [&] { StoreVectors(l, fragment, w, width.count); }, by_element);
 }
@@ -350,6 +351,10 @@ void NoteCopy(Lowering& l, const Region& tensor, bool from, std::string_view how
   l.Note(absl::StrCat(from ? "copy of " : "copy to ", l.buffer(tensor.buffer).name), how);
 }
 
+std::string Evicted(Eviction evict) {
+  return evict == Eviction::kNormal ? "" : absl::StrCat(", evicted ", Name(evict));
+}
+
 bool CopyRegisters(Lowering& l, const Copy& copy) {
   const bool from = l.LayoutOf(copy.src.buffer), to = l.LayoutOf(copy.dst.buffer);
   if (!from && !to) return false;
@@ -358,7 +363,7 @@ bool CopyRegisters(Lowering& l, const Copy& copy) {
     CopyFragment(l, copy.src.buffer, copy.dst.buffer);
     return true;
   }
-  Window w{l.Prepared(from ? copy.dst : copy.src), nullptr, copy.transpose};
+  Window w{l.Prepared(from ? copy.dst : copy.src), nullptr, copy.transpose, copy.evict};
   if (copy.rows) w.rows = l.Fixed("rows", l.Lowered(copy.rows));
   if (from) {
     StoreFragment(l, copy.src.buffer, w);
@@ -399,7 +404,7 @@ bool MoveVectors(Lowering& l, const Copy& copy, ThreadPlace::Keep keep,
   to = WidthOf(l, dst, copy.rows, count);
   const ExprRef fast = Both(from.fast, to.fast);
   const bool async = copy.async && l.target().async_copies;
-  NoteVectors(l, tensor, from_tensor, count, fast, from_tensor && async);
+  NoteVectors(l, tensor, from_tensor, count, fast, copy.evict, from_tensor && async);
   NoteConflicts(l, "reading", src, layout, count);
   NoteConflicts(l, "writing", dst, layout, count);
 
@@ -408,7 +413,8 @@ bool MoveVectors(Lowering& l, const Copy& copy, ThreadPlace::Keep keep,
   const auto move = [&](const Lowering::Element& e) {
     const ExprRef src_at = from_place.OffsetOf(e), dst_at = to_place.OffsetOf(e);
     const auto plain = [&] {
-      l.Emit(VectorMove{dst.buffer, dst_at, src.buffer, src_at, static_cast<int>(count)});
+      l.Emit(
+          VectorMove{dst.buffer, dst_at, src.buffer, src_at, static_cast<int>(count), copy.evict});
     };
     if (!l.IsGlobal(src)) {
       const ExprRef inside =
@@ -417,8 +423,8 @@ bool MoveVectors(Lowering& l, const Copy& copy, ThreadPlace::Keep keep,
     }
     const ExprRef inside = InsideWindow(l, src, e.at, copy.rows);
     if (async) {
-      return l.Emit(
-          AsyncMove{dst.buffer, dst_at, src.buffer, src_at, static_cast<int>(count), inside});
+      return l.Emit(AsyncMove{dst.buffer, dst_at, src.buffer, src_at, static_cast<int>(count),
+                              inside, copy.evict});
     }
     l.EmitIfElse(inside, plain, [&] {
       const ExprRef zero = Zero(ComputeType(TypeOf(l, dst.buffer)));
@@ -447,7 +453,7 @@ bool CopyVectors(Lowering& l, const Copy& copy, absl::FunctionRef<void()> otherw
 // A tensor that boxes cannot describe has no vectors either, but one of which rows are left out
 // has, now and then.
 void CopyWithoutBoxes(Lowering& l, const Copy& copy) {
-  const Copy plain{copy.src, copy.dst, copy.rows};
+  const Copy plain{.src = copy.src, .dst = copy.dst, .rows = copy.rows, .evict = copy.evict};
   const auto by_element = [&] { CopyElements(l, plain); };
   if (copy.rows && MoveVectors(l, plain, ThreadPlace::Keep::kHere, by_element)) return;
   by_element();

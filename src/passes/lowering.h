@@ -301,6 +301,7 @@ void StoreBoxes(Lowering& l, const Copy& copy);
 void CopyWithoutBoxes(Lowering& l, const Copy& copy);
 // A line for the report about one side in global memory.
 void NoteCopy(Lowering& l, const Region& tensor, bool from, std::string_view how);
+std::string Evicted(Eviction evict);  // ", evicted first" for it; normally nothing
 // Gemm and reduce on registers; false where the tiles are not there.
 bool GemmRegisters(Lowering& l, const Gemm& gemm);
 // Its part for instructions of four warps.

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "ir/verify.h"
 #include "passes/await_stores.h"
+#include "passes/cache_hints.h"
 #include "passes/clusters.h"
 #include "passes/delay_waits.h"
 #include "passes/expand_lag.h"
@@ -44,6 +45,7 @@ Status Pipelines(Module& module, const Target& target, const PassOptions& option
 constexpr Pass kPasses[] = {
     {"check_clusters", Plain<CheckClusters>,
      "first: what follows need not ask the target, nor count blocks"},
+    {"check_hints", Plain<CheckHints>, "the same of copies' hints for caches"},
     {"expand_split", Plain<ExpandSplit>,
      "before all others: the loops it makes around a launch's body are loops like any other "
      "afterwards"},

@@ -81,7 +81,9 @@ void ExpectOneProgram(const char* target) {
                               {"[r, c]*alpha", "[r, c]+alpha"},
                               {"in X: tensor<f32>[M, N]", "in X: tensor<f32>[M, N] strides[?, 1]"},
                               {"x[0, 32]", "x[0, 31]"},
-                              {"copy x -> Y[m*32, n*64]", "copy x -> Y[m*32, n*64] rows=3"}};
+                              {"copy x -> Y[m*32, n*64]", "copy x -> Y[m*32, n*64] rows=3"},
+                              {"copy x -> Y[m*32, n*64]", "copy x -> Y[m*32, n*64] evict=first"},
+                              {"copy x -> Y[m*32, n*64]", "copy x -> Y[m*32, n*64] evict=last"}};
   uint64_t compiles = 1;
   for (const auto& change : changes) {
     border::CompileFor(context.get(), Replaced(kPlain, change[0], change[1]), target);

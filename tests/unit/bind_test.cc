@@ -400,6 +400,31 @@ TEST(Bind, Orientation) {
   EXPECT_EQ(orientation(chosen, {{"swap", "on"}}), GemmOrientation::kSwapped);
 }
 
+// So may the hint of a copy.
+TEST(Bind, Eviction) {
+  const auto eviction = [](const std::string& attr, const Values& values = {}) {
+    const StatusOr<Module> module =
+        BindText(InKernel("in X: tensor<f16>[64] out Y: tensor<f16>[64]\nlaunch {\n"
+                          "x = alloc_shared<f16>[64]\ncopy X[0] -> x\ncopy x -> Y[0]" +
+                              attr + "\n}",
+                          "; once: bool = off, way: enum {last, first} = last"),
+                 values);
+    EXPECT_TRUE(module.ok()) << Describe(module.status());
+    if (!module.ok()) return Eviction::kNormal;
+    ExpectStable(*module);
+    return As<Copy>(module->launches[0].body.back())->evict;
+  };
+  const std::string chosen = " evict=if once then first else normal";
+  EXPECT_EQ(eviction(""), Eviction::kNormal);
+  EXPECT_EQ(eviction(" evict=normal"), Eviction::kNormal);
+  EXPECT_EQ(eviction(" evict=first"), Eviction::kFirst);
+  EXPECT_EQ(eviction(" evict=last rows=3"), Eviction::kLast);
+  EXPECT_EQ(eviction(" evict=way"), Eviction::kLast);
+  EXPECT_EQ(eviction(" evict=way", {{"way", "first"}}), Eviction::kFirst);
+  EXPECT_EQ(eviction(chosen), Eviction::kNormal);
+  EXPECT_EQ(eviction(chosen, {{"once", "on"}}), Eviction::kFirst);
+}
+
 // What differs in words only has one key; what differs in meaning has another.
 TEST(Bind, CanonicalTextForgetsWords) {
   const auto canonical = [](const std::string& text, const Values& values = {}) {

@@ -109,6 +109,29 @@ class NearTargetTest : public ::testing::Test {
         MakeBinary(BinaryOp::kMul, MakeVar(block_, ScalarType::kInt), MakeInt(128));
     Add(VectorMove{y_, MakeBinary(BinaryOp::kAdd, block, Thread(4)), c_, MakeInt(0), 4});
   }
+  // Accesses with a hint, of every width.
+  void AddHints(const Target& target) {
+    if (!target.cache_hints) return;
+    for (Eviction evict : {Eviction::kFirst, Eviction::kLast}) {
+      for (int count : {1, 2, 4, 8}) {
+        Add(VectorMove{a_, MakeInt(0), x_, Thread(8), count, evict});
+        Add(VectorMove{tile_, Thread(8), x_, Thread(8), count, evict});
+      }
+      for (int count : {1, 2, 4}) {
+        Add(VectorMove{y_, Thread(4), c_, MakeInt(0), count, evict});
+      }
+      Add(AsyncMove{tile_, Thread(8), x_, Thread(8), 8, MakeBool(true), evict});
+      Add(AsyncMove{tile_, Thread(2), x_, Thread(2), 2, MakeBool(true), evict});
+      const std::vector<ExprRef> at = {MakeInt(0), Thread(8), Thread(64)};
+      if (target.bulk_copies) {
+        Add(BulkLoad{0, at, tile_, MakeInt(0), mbarriers_, MakeInt(0), nullptr, evict});
+        Add(BulkStore{0, at, tile_, MakeInt(0), evict});
+      }
+      if (target.max_cluster > 1) {
+        Add(BulkLoad{0, at, tile_, MakeInt(0), mbarriers_, MakeInt(0), MakeInt(3), evict});
+      }
+    }
+  }
   void AddCluster() {
     launch_.cluster = {2, 2};
     launch_.rank = module_.AddVar("rank", ScalarType::kInt, VarRole::kThread);
@@ -176,6 +199,33 @@ extern "C" __global__ __launch_bounds__(32, 1) void tl_kernel_0(TL_GLOBAL(const 
   l2[1] += v1;
   tl_move<16>(&a1[(long long)block * 128 + thread * 4], &l2[0]);
 }
+)");
+}
+
+TEST_F(NearTargetTest, Hints) {
+  const Target target = *FindCudaTarget("sm_90a");
+  AddEverything(target);
+  const size_t plain = testing::KernelText(*Generate(target)).rfind('}');
+  AddHints(target);
+  const std::string text = testing::KernelText(*Generate(target));
+  const std::string first = text.substr(plain, text.find("tl_evict_last()") - plain);
+  EXPECT_EQ(first.substr(0, first.rfind('\n') + 1),
+            R"(  tl_load<2>(&l0[0], &a0[thread * 8], tl_evict_first());
+  tl_load<2>(&s0[thread * 8], &a0[thread * 8], tl_evict_first());
+  tl_load<4>(&l0[0], &a0[thread * 8], tl_evict_first());
+  tl_load<4>(&s0[thread * 8], &a0[thread * 8], tl_evict_first());
+  tl_load<8>(&l0[0], &a0[thread * 8], tl_evict_first());
+  tl_load<8>(&s0[thread * 8], &a0[thread * 8], tl_evict_first());
+  tl_load<16>(&l0[0], &a0[thread * 8], tl_evict_first());
+  tl_load<16>(&s0[thread * 8], &a0[thread * 8], tl_evict_first());
+  tl_store<4>(&a1[thread * 4], &l2[0], tl_evict_first());
+  tl_store<8>(&a1[thread * 4], &l2[0], tl_evict_first());
+  tl_store<16>(&a1[thread * 4], &l2[0], tl_evict_first());
+  tl_async_move<16>(&s0[thread * 8], &a0[thread * 8], true, tl_evict_first());
+  tl_async_move<4>(&s0[thread * 2], &a0[thread * 2], true, tl_evict_first());
+  tl_bulk_load<3>(&s0[0], m0, {(int)(thread * 64), (int)(thread * 8), (int)(0)}, &s1[0], tl_evict_first());
+  tl_bulk_store<3>(m0, {(int)(thread * 64), (int)(thread * 8), (int)(0)}, &s0[0], tl_evict_first());
+  tl_bulk_load_to<3>(&s0[0], m0, {(int)(thread * 64), (int)(thread * 8), (int)(0)}, &s1[0], (int)(3), tl_evict_first());
 )");
 }
 
@@ -275,6 +325,7 @@ TEST_F(NearTargetNvrtcTest, EveryStatementOnEveryArchitecture) {
     launch_.body.clear(), launch_.boxes.clear(), launch_.cluster.clear();
     launch_.rank = kNoId;
     AddEverything(target);
+    AddHints(target);
     ExpectCompiles(*Generate(target), target);
   }
 }

@@ -75,6 +75,19 @@ std::string_view Compound(StoreOp op, DType t) {
   }
 }
 
+// The last argument of a function that accesses global memory, where there is a hint.
+std::string_view Hint(Eviction evict) {
+  switch (evict) {
+    case Eviction::kFirst:
+      return ", tl_evict_first()";
+    case Eviction::kLast:
+      return ", tl_evict_last()";
+    case Eviction::kNormal:
+      break;
+  }
+  return "";
+}
+
 // Compilers move what sets a sum to its use behind a barrier, and so behind the fence there.
 bool MaySlipBehind(const Block& block, size_t fence) {
   const WgmmaSync* sync = As<WgmmaSync>(block[fence]);
@@ -462,7 +475,11 @@ Status KernelEmitter::EmitVectorMove(const VectorMove& s) {
   TL_ASSIGN_OR_RETURN(std::string dst, Address(s.dst, s.dst_offset));
   TL_ASSIGN_OR_RETURN(std::string src, Address(s.src, s.src_offset));
   const int64_t bytes = s.count * SizeOf(module_.buffer(s.dst).dtype);
-  Line(absl::StrCat("tl_move<", bytes, ">(", dst, ", ", src, ");"));
+  const bool from_tensor = module_.buffer(s.src).scope == Scope::kGlobal;
+  const std::string_view how = s.evict == Eviction::kNormal ? "move"
+                               : from_tensor                ? "load"
+                                                            : "store";
+  Line(absl::StrCat("tl_", how, "<", bytes, ">(", dst, ", ", src, Hint(s.evict), ");"));
   return absl::OkStatus();
 }
 
@@ -471,7 +488,8 @@ Status KernelEmitter::EmitAsyncMove(const AsyncMove& s) {
   TL_ASSIGN_OR_RETURN(std::string src, Address(s.src, s.src_offset));
   TL_ASSIGN_OR_RETURN(Text inside, exprs_.Emit(s.inside));
   const int64_t bytes = s.count * SizeOf(module_.buffer(s.dst).dtype);
-  Line(absl::StrCat("tl_async_move<", bytes, ">(", dst, ", ", src, ", ", inside.text, ");"));
+  Line(absl::StrCat("tl_async_move<", bytes, ">(", dst, ", ", src, ", ", inside.text, Hint(s.evict),
+                    ");"));
   return absl::OkStatus();
 }
 
@@ -602,14 +620,15 @@ Status KernelEmitter::EmitBulkLoad(const BulkLoad& s) {
     blocks = absl::StrCat(", (int)(", text.text, ")");
   }
   Line(absl::StrCat("tl_bulk_load", s.blocks ? "_to" : "", "<", s.at.size(), ">(", dst, ", m",
-                    s.box, ", ", at, ", ", barrier, blocks, ");"));
+                    s.box, ", ", at, ", ", barrier, blocks, Hint(s.evict), ");"));
   return absl::OkStatus();
 }
 
 Status KernelEmitter::EmitBulkStore(const BulkStore& s) {
   TL_ASSIGN_OR_RETURN(std::string src, Address(s.src, s.src_offset));
   TL_ASSIGN_OR_RETURN(std::string at, BoxPlaces(s.at));
-  Line(absl::StrCat("tl_bulk_store<", s.at.size(), ">(m", s.box, ", ", at, ", ", src, ");"));
+  Line(absl::StrCat("tl_bulk_store<", s.at.size(), ">(m", s.box, ", ", at, ", ", src, Hint(s.evict),
+                    ");"));
   return absl::OkStatus();
 }
 

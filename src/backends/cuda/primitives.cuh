@@ -115,6 +115,68 @@ template <int kBytes> TL_FN void tl_move(void* dst, const void* src) {
   if constexpr (kBytes == 16) *(uint4*)dst = *(const uint4*)src;
 }
 
+// What the L2 cache gives up first, or last, of what is accessed with it. ptxas knows the values: no
+// instruction is left.
+//@ tl_policy
+struct tl_policy { unsigned long long word; };
+//@ tl_evict_first
+TL_FN tl_policy tl_evict_first() {
+  tl_policy p;
+  asm("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(p.word));
+  return p;
+}
+//@ tl_evict_last
+TL_FN tl_policy tl_evict_last() {
+  tl_policy p;
+  asm("createpolicy.fractional.L2::evict_last.b64 %0, 1.0;" : "=l"(p.word));
+  return p;
+}
+// Moves from global memory, and to it.
+//@ tl_load
+template <int kBytes> TL_FN void tl_load(void* dst, const void* src, tl_policy policy) {
+#define TL_LOAD(type, registers, address, hint, ...)                                              \
+  asm volatile("ld.global.L2::cache_hint." type " " registers ", [" address "], " hint ";"        \
+               : __VA_ARGS__ : "l"(__cvta_generic_to_global(src)), "l"(policy.word) : "memory");
+  if constexpr (kBytes == 1) {
+    unsigned short x;
+    TL_LOAD("u8", "%0", "%1", "%2", "=h"(x))
+    *(unsigned char*)dst = (unsigned char)x;
+  } else if constexpr (kBytes == 2) {
+    TL_LOAD("b16", "%0", "%1", "%2", "=h"(*(unsigned short*)dst))
+  } else if constexpr (kBytes == 4) {
+    TL_LOAD("b32", "%0", "%1", "%2", "=r"(*(unsigned*)dst))
+  } else if constexpr (kBytes == 8) {
+    uint2 x;
+    TL_LOAD("v2.b32", "{%0, %1}", "%2", "%3", "=r"(x.x), "=r"(x.y))
+    *(uint2*)dst = x;
+  } else {
+    uint4 x;
+    TL_LOAD("v4.b32", "{%0, %1, %2, %3}", "%4", "%5", "=r"(x.x), "=r"(x.y), "=r"(x.z), "=r"(x.w))
+    *(uint4*)dst = x;
+  }
+#undef TL_LOAD
+}
+//@ tl_store
+template <int kBytes> TL_FN void tl_store(void* dst, const void* src, tl_policy policy) {
+#define TL_STORE(type, registers, ...)                                                            \
+  asm volatile("st.global.L2::cache_hint." type " [%0], " registers ", %1;"                       \
+               : : "l"(__cvta_generic_to_global(dst)), "l"(policy.word), __VA_ARGS__ : "memory");
+  if constexpr (kBytes == 1) {
+    TL_STORE("b8", "%2", "h"((unsigned short)*(const unsigned char*)src))
+  } else if constexpr (kBytes == 2) {
+    TL_STORE("b16", "%2", "h"(*(const unsigned short*)src))
+  } else if constexpr (kBytes == 4) {
+    TL_STORE("b32", "%2", "r"(*(const unsigned*)src))
+  } else if constexpr (kBytes == 8) {
+    const uint2 x = *(const uint2*)src;
+    TL_STORE("v2.b32", "{%2, %3}", "r"(x.x), "r"(x.y))
+  } else {
+    const uint4 x = *(const uint4*)src;
+    TL_STORE("v4.b32", "{%2, %3, %4, %5}", "r"(x.x), "r"(x.y), "r"(x.z), "r"(x.w))
+  }
+#undef TL_STORE
+}
+
 // A value that the compiler takes for new: it stays in its register instead of being computed again.
 //@ tl_keep
 template <class T> TL_FN T tl_keep(T x) {
@@ -179,77 +241,97 @@ TL_FN void tl_mbarrier_arrive_at(const long long* barrier, int rank) {
 // A window of a tensor, as the driver describes it: cuTensorMapEncodeTiled.
 //@ tl_tensor_map
 struct alignas(64) tl_tensor_map { unsigned long long words[16]; };
+// TL_BOX for kRank dims, whose places are the operands p0, p1, ... of the instruction.
+//@ TL_BY_RANK
+#define TL_BY_RANK(p0, p1, p2, p3, p4)                                                            \
+  if constexpr (kRank == 1) {                                                                     \
+    TL_BOX("1", p0, "r"(at[0]))                                                                   \
+  } else if constexpr (kRank == 2) {                                                              \
+    TL_BOX("2", p0 ", " p1, "r"(at[0]), "r"(at[1]))                                               \
+  } else if constexpr (kRank == 3) {                                                              \
+    TL_BOX("3", p0 ", " p1 ", " p2, "r"(at[0]), "r"(at[1]), "r"(at[2]))                           \
+  } else if constexpr (kRank == 4) {                                                              \
+    TL_BOX("4", p0 ", " p1 ", " p2 ", " p3, "r"(at[0]), "r"(at[1]), "r"(at[2]), "r"(at[3]))       \
+  } else {                                                                                        \
+    TL_BOX("5", p0 ", " p1 ", " p2 ", " p3 ", " p4, "r"(at[0]), "r"(at[1]), "r"(at[2]),           \
+           "r"(at[3]), "r"(at[4]))                                                                \
+  }
 // at[0]: of the innermost dim.
 //@ tl_bulk_load
-#define TL_BULK_LOAD(rank, places, ...)                                                           \
+template <int kRank>
+TL_FN void tl_bulk_load(void* dst, const tl_tensor_map& map, const int (&at)[kRank],
+                        const long long* barrier) {
+#define TL_BOX(rank, places, ...)                                                                 \
   asm volatile("cp.async.bulk.tensor." rank "d.shared::cluster.global.tile."                      \
                "mbarrier::complete_tx::bytes [%0], [%1, {" places "}], [%2];"                     \
                : : "r"(tl_shared_address(dst)), "l"(&map), "r"(tl_shared_address(barrier)),       \
                  __VA_ARGS__ : "memory");
+  TL_BY_RANK("%3", "%4", "%5", "%6", "%7")
+#undef TL_BOX
+}
+//@ tl_bulk_load with tl_policy
 template <int kRank>
 TL_FN void tl_bulk_load(void* dst, const tl_tensor_map& map, const int (&at)[kRank],
-                        const long long* barrier) {
-  if constexpr (kRank == 1) {
-    TL_BULK_LOAD("1", "%3", "r"(at[0]))
-  } else if constexpr (kRank == 2) {
-    TL_BULK_LOAD("2", "%3, %4", "r"(at[0]), "r"(at[1]))
-  } else if constexpr (kRank == 3) {
-    TL_BULK_LOAD("3", "%3, %4, %5", "r"(at[0]), "r"(at[1]), "r"(at[2]))
-  } else if constexpr (kRank == 4) {
-    TL_BULK_LOAD("4", "%3, %4, %5, %6", "r"(at[0]), "r"(at[1]), "r"(at[2]), "r"(at[3]))
-  } else {
-    TL_BULK_LOAD("5", "%3, %4, %5, %6, %7", "r"(at[0]), "r"(at[1]), "r"(at[2]), "r"(at[3]),
-                 "r"(at[4]))
-  }
+                        const long long* barrier, tl_policy policy) {
+#define TL_BOX(rank, places, ...)                                                                 \
+  asm volatile("cp.async.bulk.tensor." rank "d.shared::cluster.global.tile."                      \
+               "mbarrier::complete_tx::bytes.L2::cache_hint [%0], [%1, {" places "}], [%2], %3;"  \
+               : : "r"(tl_shared_address(dst)), "l"(&map), "r"(tl_shared_address(barrier)),       \
+                 "l"(policy.word), __VA_ARGS__ : "memory");
+  TL_BY_RANK("%4", "%5", "%6", "%7", "%8")
+#undef TL_BOX
 }
-#undef TL_BULK_LOAD
 // Bit i of `blocks`: to block i of the cluster.
 //@ tl_bulk_load_to
-#define TL_BULK_LOAD(rank, places, ...)                                                           \
-  asm volatile("cp.async.bulk.tensor." rank "d.shared::cluster.global.tile."                      \
-               "mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1, {" places "}], [%2], "  \
-               "%3;"                                                                              \
-               : : "r"(tl_shared_address(dst)), "l"(&map), "r"(tl_shared_address(barrier)),       \
-                 "h"((short)blocks), __VA_ARGS__ : "memory");
 template <int kRank>
 TL_FN void tl_bulk_load_to(void* dst, const tl_tensor_map& map, const int (&at)[kRank],
                            const long long* barrier, int blocks) {
-  if constexpr (kRank == 1) {
-    TL_BULK_LOAD("1", "%4", "r"(at[0]))
-  } else if constexpr (kRank == 2) {
-    TL_BULK_LOAD("2", "%4, %5", "r"(at[0]), "r"(at[1]))
-  } else if constexpr (kRank == 3) {
-    TL_BULK_LOAD("3", "%4, %5, %6", "r"(at[0]), "r"(at[1]), "r"(at[2]))
-  } else if constexpr (kRank == 4) {
-    TL_BULK_LOAD("4", "%4, %5, %6, %7", "r"(at[0]), "r"(at[1]), "r"(at[2]), "r"(at[3]))
-  } else {
-    TL_BULK_LOAD("5", "%4, %5, %6, %7, %8", "r"(at[0]), "r"(at[1]), "r"(at[2]), "r"(at[3]),
-                 "r"(at[4]))
-  }
+#define TL_BOX(rank, places, ...)                                                                 \
+  asm volatile("cp.async.bulk.tensor." rank "d.shared::cluster.global.tile."                      \
+               "mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1, {" places "}], [%2], " \
+               "%3;"                                                                              \
+               : : "r"(tl_shared_address(dst)), "l"(&map), "r"(tl_shared_address(barrier)),       \
+                 "h"((short)blocks), __VA_ARGS__ : "memory");
+  TL_BY_RANK("%4", "%5", "%6", "%7", "%8")
+#undef TL_BOX
 }
-#undef TL_BULK_LOAD
+//@ tl_bulk_load_to with tl_policy
+template <int kRank>
+TL_FN void tl_bulk_load_to(void* dst, const tl_tensor_map& map, const int (&at)[kRank],
+                           const long long* barrier, int blocks,
+                           tl_policy policy) {
+#define TL_BOX(rank, places, ...)                                                                 \
+  asm volatile("cp.async.bulk.tensor." rank "d.shared::cluster.global.tile."                      \
+               "mbarrier::complete_tx::bytes.multicast::cluster.L2::cache_hint [%0], "            \
+               "[%1, {" places "}], [%2], %3, %4;"                                                \
+               : : "r"(tl_shared_address(dst)), "l"(&map), "r"(tl_shared_address(barrier)),       \
+                 "h"((short)blocks), "l"(policy.word), __VA_ARGS__ : "memory");
+  TL_BY_RANK("%5", "%6", "%7", "%8", "%9")
+#undef TL_BOX
+}
 // What lies outside of the tensor is dropped.
 //@ tl_bulk_store
-#define TL_BULK_STORE(rank, places, ...)                                                          \
+template <int kRank>
+TL_FN void tl_bulk_store(const tl_tensor_map& map, const int (&at)[kRank], const void* src) {
+#define TL_BOX(rank, places, ...)                                                                 \
   asm volatile("cp.async.bulk.tensor." rank "d.global.shared::cta.tile.bulk_group"                \
                " [%0, {" places "}], [%1];"                                                       \
                : : "l"(&map), "r"(tl_shared_address(src)), __VA_ARGS__ : "memory");
-template <int kRank>
-TL_FN void tl_bulk_store(const tl_tensor_map& map, const int (&at)[kRank], const void* src) {
-  if constexpr (kRank == 1) {
-    TL_BULK_STORE("1", "%2", "r"(at[0]))
-  } else if constexpr (kRank == 2) {
-    TL_BULK_STORE("2", "%2, %3", "r"(at[0]), "r"(at[1]))
-  } else if constexpr (kRank == 3) {
-    TL_BULK_STORE("3", "%2, %3, %4", "r"(at[0]), "r"(at[1]), "r"(at[2]))
-  } else if constexpr (kRank == 4) {
-    TL_BULK_STORE("4", "%2, %3, %4, %5", "r"(at[0]), "r"(at[1]), "r"(at[2]), "r"(at[3]))
-  } else {
-    TL_BULK_STORE("5", "%2, %3, %4, %5, %6", "r"(at[0]), "r"(at[1]), "r"(at[2]), "r"(at[3]),
-                  "r"(at[4]))
-  }
+  TL_BY_RANK("%2", "%3", "%4", "%5", "%6")
+#undef TL_BOX
 }
-#undef TL_BULK_STORE
+//@ tl_bulk_store with tl_policy
+template <int kRank>
+TL_FN void tl_bulk_store(const tl_tensor_map& map, const int (&at)[kRank], const void* src,
+                         tl_policy policy) {
+#define TL_BOX(rank, places, ...)                                                                 \
+  asm volatile("cp.async.bulk.tensor." rank "d.global.shared::cta.tile.bulk_group"                \
+               ".L2::cache_hint [%0, {" places "}], [%1], %2;"                                    \
+               : : "l"(&map), "r"(tl_shared_address(src)), "l"(policy.word), __VA_ARGS__          \
+               : "memory");
+  TL_BY_RANK("%3", "%4", "%5", "%6", "%7")
+#undef TL_BOX
+}
 //@ tl_bulk_commit
 TL_FN void tl_bulk_commit() { asm volatile("cp.async.bulk.commit_group;" : : : "memory"); }
 //@ tl_bulk_wait_read
@@ -296,6 +378,21 @@ template <int kBytes> TL_FN void tl_async_move(void* dst, const void* src, bool 
     asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;"
                  : : "r"(to), "l"(__cvta_generic_to_global(src)), "n"(kBytes), "r"(read)
                  : "memory");
+  }
+}
+//@ tl_async_move with tl_policy
+template <int kBytes>
+TL_FN void tl_async_move(void* dst, const void* src, bool inside, tl_policy policy) {
+  const unsigned to = tl_shared_address(dst);
+  const int read = inside ? kBytes : 0;
+  if constexpr (kBytes == 16) {
+    asm volatile("cp.async.cg.shared.global.L2::cache_hint.L2::128B [%0], [%1], 16, %2, %3;"
+                 : : "r"(to), "l"(__cvta_generic_to_global(src)), "r"(read), "l"(policy.word)
+                 : "memory");
+  } else {
+    asm volatile("cp.async.ca.shared.global.L2::cache_hint [%0], [%1], %2, %3, %4;"
+                 : : "r"(to), "l"(__cvta_generic_to_global(src)), "n"(kBytes), "r"(read),
+                   "l"(policy.word) : "memory");
   }
 }
 //@ tl_async_commit

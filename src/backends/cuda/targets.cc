@@ -113,6 +113,7 @@ Target MakeTarget(const Arch& arch) {
   t.async_copies = arch.number >= 80;
   t.bulk_copies = arch.number == 90;                           // TMA
   t.max_cluster = arch.number == 90 && arch.specific ? 8 : 1;  // more are not portable
+  t.cache_hints = arch.number >= 80;                           // createpolicy
   t.early_starts = arch.number >= 90;
   t.registers = 65536;
   t.most_registers = 255;

@@ -203,6 +203,21 @@ TL_FN void tl_bulk_store(const tl_tensor_map& map, const int (&at)[kRank], TlPtr
   const TlBulkCopy copy = tl_bulk_copy(src, map, at);
   tl_api->bulk_store(tl_api->self, &copy);
 }
+template <int kRank, class T, class M>
+TL_FN void tl_bulk_load(TlPtr<TlShared<T>> dst, const tl_tensor_map& map, const int (&at)[kRank],
+                        TlPtr<TlShared<M>> mbarrier, tl_policy) {
+  tl_bulk_load(dst, map, at, mbarrier);
+}
+template <int kRank, class T, class M>
+TL_FN void tl_bulk_load_to(TlPtr<TlShared<T>> dst, const tl_tensor_map& map, const int (&at)[kRank],
+                           TlPtr<TlShared<M>> mbarrier, int blocks, tl_policy) {
+  tl_bulk_load_to(dst, map, at, mbarrier, blocks);
+}
+template <int kRank, class T>
+TL_FN void tl_bulk_store(const tl_tensor_map& map, const int (&at)[kRank], TlPtr<TlShared<T>> src,
+                         tl_policy) {
+  tl_bulk_store(map, at, src);
+}
 //@ tl_bulk_commit tl_bulk_wait_read tl_bulk_wait
 TL_FN void tl_bulk_commit() { tl_api->bulk_order(tl_api->self, kTlBulkCommit, 0); }
 template <int kPending>

@@ -205,6 +205,23 @@ TL_FN void tl_async_wait() {
   tl_api->async_wait(tl_api->self, kPending);
 }
 
+// Hints for the L2 cache change nothing here.
+struct tl_policy {};
+TL_FN tl_policy tl_evict_first() { return {}; }
+TL_FN tl_policy tl_evict_last() { return {}; }
+template <int kBytes, class D, class S>
+TL_FN void tl_load(D dst, TlPtr<TlGlobal<S>> src, tl_policy, int line = __builtin_LINE()) {
+  tl_move<kBytes>(dst, src, line);
+}
+template <int kBytes, class D, class S>
+TL_FN void tl_store(TlPtr<TlGlobal<D>> dst, S src, tl_policy, int line = __builtin_LINE()) {
+  tl_move<kBytes>(dst, src, line);
+}
+template <int kBytes, class T, class S>
+TL_FN void tl_async_move(TlPtr<TlShared<T>> dst, TlPtr<TlGlobal<S>> src, bool inside, tl_policy) {
+  tl_async_move<kBytes>(dst, src, inside);
+}
+
 template <int kMatrices, bool kTranspose, class D, class T>
 TL_FN void tl_load_matrix(D* dst, TlPtr<TlShared<T>> src) {
   const TlPlace place = src.view->Place(src.index, src.line);
