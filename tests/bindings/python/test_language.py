@@ -47,7 +47,7 @@ def product(M, N, K, bm, bn, bk, dtype="float32", accum="float32", ta=False, tb=
                 if tb:
                     T.copy(B[bx * bn, k * bk], b_s, coalesced_width=4)
                 else:
-                    T.copy(B[k * bk, bx * bn], b_s)
+                    T.copy(B[k * bk, bx * bn], b_s, eviction_policy="evict_last")
                 T.gemm(a_s, b_s, c, transpose_A=ta, transpose_B=tb, policy=policy)
             for i, j in T.Parallel(bm, bn):
                 c[i, j] = c[i, j] + bias[bx * bn + j]
@@ -57,7 +57,7 @@ def product(M, N, K, bm, bn, bk, dtype="float32", accum="float32", ta=False, tb=
                     c[i, j] *= T.sigmoid(c[i, j])
                 elif act == "clamp":
                     c[i, j] = T.clamp(c[i, j], -1, 1.5) if act else 0
-            T.copy(c, C[by * bm, bx * bn])
+            T.copy(c, C[by * bm, bx * bn], eviction_policy="evict_first" if act else "evict_normal")
 
     return gemm
 
@@ -95,9 +95,10 @@ class ProductTest(unittest.TestCase):
                 self.check(50, 50, 50, 32, 32, 16, act=act, stages=stages, policy=policy)
 
     def test_hints_are_passed_on(self):
-        source = product(64, 64, 64, 32, 32, 16, stages=3, policy=T.GemmWarpPolicy.FullRow).source
-        for words in ["threads=128 order=row(8)", "stages=3", "policy=full_row"]:
+        source = product(64, 64, 64, 32, 32, 16, stages=3, policy=T.GemmWarpPolicy.FullRow, act="relu").source
+        for words in ["threads=128 order=row(8)", "stages=3", "policy=full_row", "-> b_s evict=last", "bx * 32:] evict=first"]:
             self.assertIn(words, source)
+        self.assertNotIn("evict=first", product(64, 64, 64, 32, 32, 16).source)
 
     def test_dynamic_dims(self):
         m = T.dynamic("m")

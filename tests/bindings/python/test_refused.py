@@ -142,6 +142,8 @@ STATEMENTS = [
     ("T.copy(A[0:32:2, 0], frag)", "a range in T.copy has no step"),
     ("T.copy(A[0:m, 0:32], frag)", "how long the range from 0 to m is must be known"),
     ("T.copy(A[by * 32, bx * 32], frag, stride=2)", "T.copy does not take stride"),
+    ("T.copy(A[by * 32, bx * 32], frag, eviction_policy='never')", "'never' is none of evict_normal, evict_first, evict_last"),
+    ("T.copy(A[by * 32, bx * 32], frag, eviction_policy=bx)", "eviction_policy must be known"),
     ("T.copy(s, frag)", "between tensors and tiles"),
     # T.gemm and the others
     ("T.gemm(A, tile, frag)", "T.gemm works on tiles, and A is a tensor: T.copy it into T.alloc_shared first"),

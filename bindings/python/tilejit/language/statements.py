@@ -15,7 +15,8 @@ _TAKEN = set("if then else and or not in true false on off inf nan bool i8 u8 i1
              .split())
 _UPDATES = {ast.Add: "+=", ast.Sub: "-=", ast.Mult: "*=", ast.Div: "/="}
 # Arguments that change speed only, and nothing here: the compiler decides.
-_HINTS = {"coalesced_width", "disable_tma", "eviction_policy"}
+_HINTS = {"coalesced_width", "disable_tma"}
+_EVICTIONS = {"evict_normal": "", "evict_first": " evict=first", "evict_last": " evict=last"}
 _REDUCTIONS = {WORDS[f"reduce_{op}"]: op for op in ("sum", "max", "min", "absmax")}
 
 
@@ -302,7 +303,7 @@ class Body:
         return buffer.name
 
     def _copy(self, call, word):
-        _only_hints(self.source, call)
+        _only_hints(self.source, call, also="eviction_policy")
         if len(call.args) != 2:
             self.source.refuse(call, "T.copy takes what is copied and where to")
         source, target = (regions.read(self.evaluate, a) for a in call.args)
@@ -313,7 +314,15 @@ class Body:
         if shape is None:
             self.source.refuse(call, "how much is copied must show on one side: a whole tile, or ranges")
         source.buffer.read = target.buffer.written = True
-        self.emit(f"copy {regions.window(source, shape)} -> {regions.window(target, shape)}", call)
+        evict = self._eviction(call) if "tensor" in (source.buffer.scope, target.buffer.scope) else ""
+        self.emit(f"copy {regions.window(source, shape)} -> {regions.window(target, shape)}{evict}", call)
+
+    def _eviction(self, call):
+        nodes = [keyword.value for keyword in call.keywords if keyword.arg == "eviction_policy"]
+        policy = self.evaluate.known(nodes[0], "eviction_policy") if nodes else "evict_normal"
+        if policy not in tuple(_EVICTIONS):
+            self.source.refuse(call, f"eviction_policy={policy!r} is none of {', '.join(_EVICTIONS)}")
+        return _EVICTIONS[policy]
 
     def _clear(self, call, word):
         arguments = _bind(self.source, call, ["buffer"], required=1)
@@ -371,9 +380,9 @@ def _is_zero(value):
     return is_known(value) and value == 0
 
 
-def _only_hints(source, call):
+def _only_hints(source, call, also=None):
     for keyword in call.keywords:
-        if keyword.arg not in _HINTS:
+        if keyword.arg not in _HINTS and keyword.arg != also:
             source.refuse(call, f"{ast.unparse(call.func)} does not take {keyword.arg}")
 
 
