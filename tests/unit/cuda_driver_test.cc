@@ -61,6 +61,22 @@ class FakeDriverTest : public ::testing::Test {
   StatusOr<std::unique_ptr<LoadedKernel>> Load(int ordinal, std::string_view binary = kBinary) {
     return backend_->Load(binary, Entries(), Module(), ordinal);
   }
+  // Launches the two entries one after the other, with a driver of this version.
+  void LaunchBoth(const std::vector<Entry>& entries, int version, int64_t blocks) {
+    reset_();
+    state_->version = version;
+    SearchPaths paths;
+    paths.cuda_driver = TL_FAKE_CUDA;
+    const std::unique_ptr<Backend> backend = MakeCudaBackend(paths);
+    const auto kernel = backend->Load(kBinary, entries, Module(), 0);
+    ASSERT_TRUE(kernel.ok()) << kernel.status();
+    int64_t argument = 1;
+    void* params[] = {&argument};
+    for (int entry : {0, 1}) {
+      ASSERT_TRUE((*kernel)->Launch(entry, blocks, {params, 1, nullptr}).ok());
+    }
+    ASSERT_EQ(state_->num_launches, 2);
+  }
 
   void* library_ = nullptr;
   void (*reset_)() = nullptr;
@@ -184,17 +200,7 @@ TEST_F(FakeDriverTest, KernelsThatWaitThemselvesMayStartEarly) {
     std::vector<int> early;
   } cases[] = {{12040, {0, 1}}, {12030, {0, 1}}, {12020, {0, 0}}};
   for (const auto& c : cases) {
-    reset_();
-    state_->version = c.version;
-    SearchPaths paths;
-    paths.cuda_driver = TL_FAKE_CUDA;
-    const std::unique_ptr<Backend> backend = MakeCudaBackend(paths);
-    const auto kernel = backend->Load(kBinary, entries, Module(), 0);
-    ASSERT_TRUE(kernel.ok()) << kernel.status();
-    int64_t argument = 1;
-    void* params[] = {&argument};
-    for (int entry : {0, 1}) ASSERT_TRUE((*kernel)->Launch(entry, 5, {params, 1, nullptr}).ok());
-    ASSERT_EQ(state_->num_launches, 2);
+    ASSERT_NO_FATAL_FAILURE(LaunchBoth(entries, c.version, 5));
     for (int i : {0, 1}) {
       EXPECT_EQ(state_->launches[i].early, c.early[i]) << c.version;
       EXPECT_EQ(state_->launches[i].grid_x, 5u);
@@ -217,21 +223,9 @@ TEST_F(FakeDriverTest, BlocksRunInClusters) {
                {true, false, 12040, 6, 6},        {true, true, 12040, 100000, 130},
                {true, false, 12040, 100000, 130}, {false, true, 12040, 100000, 100000}};
   for (const auto& c : cases) {
-    reset_();
-    state_->version = c.version;
     entries[1].persistent = c.persistent;
     entries[1].early = c.early;
-    SearchPaths paths;
-    paths.cuda_driver = TL_FAKE_CUDA;
-    const std::unique_ptr<Backend> backend = MakeCudaBackend(paths);
-    const auto kernel = backend->Load(kBinary, entries, Module(), 0);
-    ASSERT_TRUE(kernel.ok()) << kernel.status();
-    int64_t argument = 1;
-    void* params[] = {&argument};
-    for (int entry : {0, 1}) {
-      ASSERT_TRUE((*kernel)->Launch(entry, c.blocks, {params, 1, nullptr}).ok());
-    }
-    ASSERT_EQ(state_->num_launches, 2);
+    ASSERT_NO_FATAL_FAILURE(LaunchBoth(entries, c.version, c.blocks));
     EXPECT_EQ(state_->launches[0].cluster, 1u);
     EXPECT_EQ(state_->launches[1].cluster, 2u);
     EXPECT_EQ(state_->launches[1].grid_x, c.grid);
