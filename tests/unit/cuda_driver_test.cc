@@ -286,6 +286,21 @@ TEST_F(FakeDriverTest, LaunchErrorsCarryTheDriversCode) {
   }
 }
 
+// By the name of the function that was called.
+TEST_F(FakeDriverTest, LaunchErrorsNameTheCall) {
+  std::vector<Entry> entries(3, Entries()[0]);
+  entries[1].early = true;
+  entries[2].cluster = 2;
+  const auto kernel = backend_->Load(kBinary, entries, Module(), 0);
+  ASSERT_TRUE(kernel.ok()) << kernel.status();
+  state_->launch_result = 700;
+  const char* const calls[] = {"cuLaunchKernel: ", "cuLaunchKernelEx: ", "cuLaunchKernelEx: "};
+  for (int entry : {0, 1, 2}) {
+    const Status s = (*kernel)->Launch(entry, 2, {});
+    EXPECT_THAT(std::string(s.message()), ::testing::StartsWith(calls[entry]));
+  }
+}
+
 TEST_F(FakeDriverTest, DriverThatIsGoneIsTolerated) {
   auto kernel = Load(0);
   auto session = backend_->OpenSession(1);

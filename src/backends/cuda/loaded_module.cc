@@ -160,20 +160,22 @@ Status LoadedModule::Launch(int entry, int64_t blocks, const LaunchParams& param
   const ContextScope scope(api_, context_);
   if (scope.result() != kSuccess)
     return device_->driver().Error(scope.result(), "cuCtxPushCurrent");
-  const Result result =
-      Start(kernel, static_cast<unsigned>(std::min(blocks, kernel.most_blocks)), params);
-  return result == kSuccess ? Status() : device_->driver().Error(result, "cuLaunchKernel");
+  return Start(kernel, static_cast<unsigned>(std::min(blocks, kernel.most_blocks)), params);
 }
 
-Result LoadedModule::Start(const Kernel& kernel, unsigned blocks,
+Status LoadedModule::Start(const Kernel& kernel, unsigned blocks,
                            const LaunchParams& params) const {
   const auto stream = static_cast<Stream>(params.stream);
   if (!kernel.early && kernel.cluster == 1) {
-    return api_.LaunchKernel(kernel.function, blocks, 1, 1, kernel.threads, 1, 1,
-                             kernel.shared_bytes, stream, params.params, nullptr);
+    return device_->driver().Check(
+        api_.LaunchKernel(kernel.function, blocks, 1, 1, kernel.threads, 1, 1, kernel.shared_bytes,
+                          stream, params.params, nullptr),
+        "cuLaunchKernel");
   }
   const Config config(kernel, blocks, stream);
-  return api_.LaunchKernelEx(&config.launch, kernel.function, params.params, nullptr);
+  return device_->driver().Check(
+      api_.LaunchKernelEx(&config.launch, kernel.function, params.params, nullptr),
+      "cuLaunchKernelEx");
 }
 
 Status LoadedModule::Describe(const TensorMapRecipe& r, TensorMap& map) const {

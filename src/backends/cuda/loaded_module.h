@@ -48,7 +48,7 @@ class LoadedModule : public LoadedKernel {
   // As many blocks, whole clusters of them, as are on the device at the same time.
   StatusOr<int64_t> Residents(const Kernel& kernel, const Entry& entry, int registers,
                               int static_shared) const;
-  Result Start(const Kernel& kernel, unsigned blocks, const LaunchParams& params) const;
+  Status Start(const Kernel& kernel, unsigned blocks, const LaunchParams& params) const;
 
   const std::shared_ptr<CudaDevice> device_;
   const Api& api_;
