@@ -29,6 +29,7 @@ constexpr size_t kMaxOperands = 64;
 constexpr size_t kMaxWorkspaces = 32;
 constexpr size_t kMaxRank = 8;
 constexpr size_t kMaxAxes = 8;
+constexpr int kMaxClusterBlocks = 8;
 
 bool Applies(const syntax::TuneParam& param, std::string_view target_class) {
   if (param.target_class.empty()) return true;
@@ -749,8 +750,13 @@ Status Binder::BindLaunch(const syntax::Launch& launch) {
   }
   for (const syntax::Attr& attr : launch.attrs) TL_RETURN_IF_ERROR(BindLaunchAttr(attr, out));
   for (const syntax::ExprRef& e : launch.cluster) {
-    TL_ASSIGN_OR_RETURN(int64_t n, BindConstInt(e, "an extent of cluster", 1, 16));
+    TL_ASSIGN_OR_RETURN(int64_t n, BindConstInt(e, "an extent of cluster", 1, kMaxClusterBlocks));
     out.cluster.push_back(static_cast<int>(n));
+    if (out.cluster_size() > kMaxClusterBlocks) {
+      return SemanticError(e->span,
+                           absl::StrCat("a cluster has at most ", kMaxClusterBlocks,
+                                        " blocks; with this extent it has ", out.cluster_size()));
+    }
   }
   if (out.cluster.size() > launch.axes.size()) {
     return SemanticError(launch.span, "cluster has more extents than the launch has axes");

@@ -87,7 +87,6 @@ std::vector<Choice> Choices() {
   add(ProductValues(1, 1), false, {});
   add(ProductValues(2, 1), false, {"blocks run alone: clusters are not made for sm_80"}, "sm_80");
   add(ProductValues(2, 1), false, {"blocks run alone: clusters are not made for sm_90"}, "sm_90");
-  add(ProductValues(4, 4), false, {"a cluster has at most 8 of them, not 16"});
   add(ProductValues(3, 1), false, {"4 along n are not whole clusters of 3"});
   add(ProductValues(2, 1, {{"copies", "self"}}), false, {"blocks run alone: all threads copy"});
   add(ProductValues(2, 1, {{"stages", "1"}}), false, {"blocks run alone: all threads copy"});
@@ -106,6 +105,15 @@ std::vector<Choice> Choices() {
   attend({{"causal", "on"}}, false,
          {"its iterations may differ along m", "no loop loads for a whole cluster"});
   return choices;
+}
+
+TEST(Cluster, NoLargerThanTheTargets) {
+  Target target = testing::TargetFor("sm_90a", true);
+  target.max_cluster = 2;
+  const auto program =
+      testing::LowerText(TableText("product"), ListOf(ProductValues(2, 2)), target);
+  ASSERT_TRUE(program.ok()) << program.status();
+  EXPECT_THAT(program->thread.notes, Contains(HasSubstr("a cluster has at most 2 of them, not 4")));
 }
 
 TEST(Cluster, WhichLoopsLoadForOthers) {
