@@ -295,32 +295,53 @@ Status Binder::WhereFails(const syntax::ExprRef& condition, int64_t combinations
   return status;
 }
 
+Status Binder::AddCandidate(const syntax::ExprRef& e, TuneRow& row) {
+  const syntax::Name& name = row.clause->name;
+  TL_ASSIGN_OR_RETURN(ExprRef value, BindExpr(e));
+  if (!IntValue(value) && !As<BoolLit>(value)) {
+    return SemanticError(e->span, absl::StrCat("candidates of '", name.text,
+                                               "' must be ints or bools known at compile time"));
+  }
+  const bool known = absl::c_any_of(
+      row.candidates, [&](const Binding& other) { return Equal(other.value, value); });
+  if (known) return absl::OkStatus();
+  row.candidates.push_back({.kind = Binding::Kind::kValue, .span = name.span, .value = value});
+  return absl::OkStatus();
+}
+
+// What the caller gives instead of the candidates is of their type.
+Status Binder::AddGiven(const std::string& text, const TuneRow& written, TuneRow& row) {
+  const syntax::Name& name = written.clause->name;
+  TL_ASSIGN_OR_RETURN(syntax::ExprRef e, ParseValue(name, text));
+  TuneRow given{written.clause, {}};
+  const Status status = AddCandidate(e, given);
+  const auto type = [](const TuneRow& r) { return r.candidates[0].value->type; };
+  if (written.candidates.empty()) {  // they depend on what is not known
+    return status.ok() ? AddCandidate(e, row) : SemanticError(name.span, status.message());
+  }
+  if (status.ok() && type(given) == type(written)) return AddCandidate(e, row);
+  const auto append = [](std::string* out, const Binding& candidate) {
+    out->append(ValueText(candidate));
+  };
+  const std::string wanted =
+      type(written) == ScalarType::kBool
+          ? "a bool, on or off"
+          : absl::StrCat("an int, tuned over ", absl::StrJoin(written.candidates, ", ", append));
+  return SemanticError(
+      name.span, absl::StrCat("parameter '", name.text, "' is ", wanted, "; found '", text, "'"));
+}
+
 StatusOr<Binder::TuneRow> Binder::MakeTuneRow(const syntax::TuneParam& clause) {
-  TuneRow row{&clause, {}};
-  const auto add = [&](const syntax::ExprRef& e) -> Status {
-    TL_ASSIGN_OR_RETURN(ExprRef value, BindExpr(e));
-    if (!IntValue(value) && !As<BoolLit>(value)) {
-      return SemanticError(e->span, absl::StrCat("candidates of '", clause.name.text,
-                                                 "' must be ints or bools known at compile time"));
-    }
-    const bool known = absl::c_any_of(
-        row.candidates, [&](const Binding& other) { return Equal(other.value, value); });
-    if (known) return absl::OkStatus();
-    row.candidates.push_back(
-        {.kind = Binding::Kind::kValue, .span = clause.name.span, .value = value});
-    return absl::OkStatus();
-  };
-  const auto add_text = [&](const std::string& text) -> Status {
-    TL_ASSIGN_OR_RETURN(syntax::ExprRef e, ParseValue(clause.name, text));
-    const Status status = add(e);
-    return status.ok() ? status : SemanticError(clause.name.span, status.message());
-  };
+  TuneRow written{&clause, {}}, row{&clause, {}};
+  Status status;
+  for (const syntax::ExprRef& e : clause.candidates) status.Update(AddCandidate(e, written));
   if (const std::string* text = FindValue(clause.name.text)) {
-    TL_RETURN_IF_ERROR(add_text(*text));
+    TL_RETURN_IF_ERROR(AddGiven(*text, written, row));
   } else if (const auto* texts = FindChoices(clause.name.text)) {
-    for (const std::string& choice : *texts) TL_RETURN_IF_ERROR(add_text(choice));
+    for (const std::string& choice : *texts) TL_RETURN_IF_ERROR(AddGiven(choice, written, row));
   } else {
-    for (const syntax::ExprRef& e : clause.candidates) TL_RETURN_IF_ERROR(add(e));
+    TL_RETURN_IF_ERROR(status);
+    return written;
   }
   return row;
 }

@@ -77,6 +77,8 @@ class Binder {
   };
   StatusOr<std::vector<TuneRow>> TuneRows();
   StatusOr<TuneRow> MakeTuneRow(const syntax::TuneParam& clause);
+  Status AddCandidate(const syntax::ExprRef& e, TuneRow& row);
+  Status AddGiven(const std::string& text, const TuneRow& written, TuneRow& row);
   Status ForEachCombination(const std::vector<TuneRow>& rows, absl::FunctionRef<bool()> visit);
   Status ChooseTuneParams();
   Status BindParameters();

@@ -268,7 +268,10 @@ TEST(Bind, TuneSpace) {
        {.values = {{"x", "2"}, {"y", "on"}}},
        "'where x != 2' does not hold for the values given"},
       {two, {.choices = {{"z", {"1"}}}}, "'k' has no parameter 'z'"},
-      {two, {.choices = {{"x", {"1.5"}}}}, "must be ints or bools"},
+      {two,
+       {.choices = {{"x", {"1.5"}}}},
+       "parameter 'x' is an int, tuned over 1, 2, 3; found '1.5'"},
+      {two, {.choices = {{"y", {"on", "2"}}}}, "parameter 'y' is a bool, on or off; found '2'"},
   };
   for (const auto& row : rows) {
     const std::string got = SpaceText(row.clauses, row.options);
