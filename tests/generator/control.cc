@@ -464,7 +464,7 @@ bool Gen::OpChannels() {
       Tile& x = NewTile(dtype, extents);
       x.lo = std::min(t.lo, 0.0), x.hi = std::max(t.hi, 0.0);
       const std::string name = x.name;
-      Line(absl::StrCat("copy ", window, " -> ", name));
+      Line(absl::StrCat("copy ", window, " -> ", name, Eviction()));
       Body(1, 0);
       Line(absl::StrCat("send ", name, " -> ", c));
     } else {

@@ -140,6 +140,7 @@ class Gen {
   bool OpGemm();
   bool OpGemmLoop();
   std::string Orientation();  // an attribute of a gemm, or nothing
+  std::string Eviction();     // of a copy between a tensor and a tile
   bool OpReduce();
   bool OpReducer();
   bool OpArgMax();

@@ -163,7 +163,8 @@ bool Gen::OpLoad() {
   t.lo = std::min(tensor.lo, 0.0), t.hi = std::max(tensor.hi, 0.0);
   t.exact = tensor.exact && tensor.dtype == to;
   if (t.lo < MinValue(to) || t.hi > MaxValue(to)) t.lo = LowestOf(to), t.hi = HighestOf(to);
-  Line(absl::StrCat("copy ", text, " -> ", t.name, rows, transpose ? " transpose" : ""));
+  Line(
+      absl::StrCat("copy ", text, " -> ", t.name, rows, transpose ? " transpose" : "", Eviction()));
   Charge(static_cast<double>(t.size()));
   return true;
 }
@@ -206,7 +207,8 @@ void Gen::Store(const Tile& tile) {
   if (text.empty()) return;
   std::string rows;
   if (r_.Chance(10)) rows = absl::StrCat(" rows=", UniformInt(1).text);
-  Line(absl::StrCat("copy ", tile.name, " -> ", text, rows, transpose ? " transpose" : ""));
+  Line(absl::StrCat("copy ", tile.name, " -> ", text, rows, transpose ? " transpose" : "",
+                    Eviction()));
   Charge(static_cast<double>(tile.size()));
 }
 
@@ -357,6 +359,10 @@ bool Gen::OpGemm() {
   return true;
 }
 
+std::string Gen::Eviction() {
+  return r_.Chance(20) ? absl::StrCat(" evict=", r_.Pick({"normal", "first", "last"})) : "";
+}
+
 std::string Gen::Orientation() {
   return r_.Chance(30) ? absl::StrCat(" orientation=", r_.Pick({"auto", "straight", "swapped"}))
                        : "";
@@ -399,7 +405,7 @@ bool Gen::OpGemmLoop() {
     Tile& t = NewTile(d.dtype, i == 0 ? ea : eb);
     t.lo = std::min(d.lo, 0.0), t.hi = std::max(d.hi, 0.0);
     names[i] = t.name;
-    Line(absl::StrCat("copy ", i == 0 ? wa : wb, " -> ", t.name));
+    Line(absl::StrCat("copy ", i == 0 ? wa : wb, " -> ", t.name, Eviction()));
   }
   Line(absl::StrCat("gemm ", names[0], ", ", names[1], " -> ", c, ta ? " transpose_a" : "",
                     tb ? " transpose_b" : "",
