@@ -57,6 +57,8 @@ class Accesses {
         if (!a.write && !b.write) continue;
         if (a.buffer != b.buffer) {
           if (ShareMemory(module.buffer(a.buffer), module.buffer(b.buffer))) return true;
+        } else if (module.buffer(a.buffer).scope == Scope::kChannel) {
+          continue;  // its groups acquire and release the slots
         } else if (module.buffer(a.buffer).ring) {
           if (module.buffer(a.buffer).handed_back) continue;
           // Copies into a ring never meet each other: see the header.
@@ -148,8 +150,8 @@ class Varying {
   Buffers written_;  // tensors: other blocks may write between two threads' loads
 };
 
-// Local arrays are each thread's own. Slots of a channel are handed over by acquire and release.
-bool IsShared(const Buffer& b) { return b.scope != Scope::kLocal && b.scope != Scope::kChannel; }
+// Local arrays are each thread's own.
+bool IsShared(const Buffer& b) { return b.scope != Scope::kLocal; }
 
 // Every Load of shared or global memory in the expressions of one statement.
 void VisitLoads(const Module& module, const Stmt& s,

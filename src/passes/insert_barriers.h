@@ -19,7 +19,9 @@
 //
 // Slots that are handed back (Buffer::handed_back) are in nobody else's way: their plan orders all
 // accesses to them by mbarriers, wherever they stand. One lane arrives for what its warp's products
-// have read; where threads have read the slot themselves, they meet before.
+// have read; where threads have read the slot themselves, they meet before. So are a channel's
+// slots, which its groups acquire and release. Another tile in the same memory waits for both as
+// for any.
 //
 // A barrier says nothing about asynchronous moves, but none is under way where this pass relies on
 // one: inside the planned loop the plan waits before its barrier, and behind the loop all moves
