@@ -462,7 +462,8 @@ class Cloner : public StmtMapper {
   }
 
   StmtRef MapStmt(const StmtRef& s) override {
-    if (const Alloc* alloc = As<Alloc>(s)) {
+    const Alloc* alloc = As<Alloc>(s);
+    if (alloc && m_.buffer(alloc->buffer).scope != Scope::kChannel) {
       Buffer copy = m_.buffers[alloc->buffer];
       s_.tiles[alloc->buffer] = {m_.AddBuffer(std::move(copy)), {}};
     }

@@ -72,7 +72,8 @@ struct Substitution {
 
 ExprRef Substitute(const Module& module, const ExprRef& e, const Substitution& substitution);
 // A copy of `block` under `substitution` in which everything the block defines (lets, loop
-// variables, tiles) has new ids, so that original and copy can stand in one program.
+// variables, tiles) has new ids, so that original and copy can stand in one program. A channel
+// stays the one that it is, wherever it is entered.
 Block CloneBlock(Module& module, const Block& block, Substitution substitution);
 
 }  // namespace tl
