@@ -247,6 +247,7 @@ Status Binder::BindFor(const syntax::Stmt& s, LoopKind kind, Block& out) {
     TL_ASSIGN_OR_RETURN(loop.end, BindInt(first, "the number of iterations"));
   }
   TL_ASSIGN_OR_RETURN(loop.down, Flag(s, "down"));
+  TL_ASSIGN_OR_RETURN(loop.partition, Flag(s, "partition"));
   if (const syntax::Attr* stages = FindAttr(s, "stages")) {
     TL_ASSIGN_OR_RETURN(int64_t n, BindConstInt(stages->value, "stages", 0, kMaxStages));
     loop.stages = static_cast<int>(n);

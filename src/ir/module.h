@@ -227,6 +227,9 @@ struct For {
   bool down = false;
   int stages = 1;  // kPipelined; 0 and 1: no overlap
   Block body;
+  // kSerial, kPipelined: iterations in which conditions on `var` are the exception get loops of
+  // their own (passes/partition_loops.h). Changes speed, never values.
+  bool partition = false;
 };
 struct If {
   ExprRef cond;

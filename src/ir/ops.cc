@@ -30,7 +30,9 @@ constexpr AttrSpec kReduceAttrs[] = {{"dim", AttrKind::kValue}, {"clear", AttrKi
 constexpr AttrSpec kArgMaxAttrs[] = {{"dim", AttrKind::kValue}};
 constexpr AttrSpec kCumSumAttrs[] = {{"dim", AttrKind::kValue}, {"reverse", AttrKind::kFlag}};
 constexpr AttrSpec kLoopAttrs[] = {{"down", AttrKind::kFlag}};
-constexpr AttrSpec kPipelinedAttrs[] = {{"down", AttrKind::kFlag}, {"stages", AttrKind::kValue}};
+constexpr AttrSpec kSerialAttrs[] = {{"down", AttrKind::kFlag}, {"partition", AttrKind::kFlag}};
+constexpr AttrSpec kPipelinedAttrs[] = {
+    {"down", AttrKind::kFlag}, {"stages", AttrKind::kValue}, {"partition", AttrKind::kFlag}};
 constexpr AttrSpec kLaunchAttrs[] = {
     {"persistent", AttrKind::kFlag},
     {"groups", AttrKind::kValue},
@@ -74,7 +76,7 @@ constexpr OpSpec kOps[] = {
     {"atomic_max", Form::kMove, 1, kExpr},
     {"atomic_min", Form::kMove, 1, kExpr},
     {"parallel", Form::kParallel},
-    {"serial", Form::kLoop, 1, kRegion, kLoopAttrs},
+    {"serial", Form::kLoop, 1, kRegion, kSerialAttrs},
     {"unrolled", Form::kLoop, 1, kRegion, kLoopAttrs},
     {"vectorized", Form::kLoop, 1, kRegion, kLoopAttrs},
     {"pipelined", Form::kLoop, 1, kRegion, kPipelinedAttrs},

@@ -291,6 +291,7 @@ class Unparser {
     s.operands.push_back(Text(x.end));
     if (x.down) s.attrs.push_back(Flag("down"));
     if (x.kind == LoopKind::kPipelined) s.attrs.push_back(Attribute("stages", IntText(x.stages)));
+    if (x.partition) s.attrs.push_back(Flag("partition"));
     s.body = BlockText(x.body);
     out.push_back(std::move(s));
   }

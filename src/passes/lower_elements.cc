@@ -63,6 +63,7 @@ void LowerElementStmt(Lowering& l, const StmtRef& s) {
   } else if (const For* loop = As<For>(s)) {
     For out{loop->kind, loop->var, l.Fixed("begin", l.Lowered(loop->begin)),
             l.Fixed("end", l.Lowered(loop->end)), loop->down};
+    out.partition = loop->partition;
     if (out.kind == LoopKind::kPipelined) out.kind = LoopKind::kSerial;
     l.intervals().SetLoop(l.module(), out.var, out.begin, out.end);
     out.body = l.Capture([&] { LowerElementBlock(l, loop->body); });

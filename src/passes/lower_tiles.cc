@@ -301,6 +301,7 @@ class LaunchLowering {
     For out{loop.kind == LoopKind::kUnrolled ? loop.kind : LoopKind::kSerial, loop.var,
             l_.Fixed("begin", l_.Lowered(loop.begin)), l_.Fixed("end", l_.Lowered(loop.end)),
             loop.down};
+    out.partition = loop.partition;
     l_.intervals().SetLoop(module_, out.var, out.begin, out.end);
     out.body = l_.Capture([&] { LowerBlock(loop.body); });
     l_.At(*s);

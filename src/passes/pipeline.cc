@@ -16,6 +16,7 @@
 #include "passes/infer_layouts.h"
 #include "passes/insert_barriers.h"
 #include "passes/lower_tiles.h"
+#include "passes/partition_loops.h"
 #include "passes/plan_arena.h"
 #include "passes/plan_pipelines.h"
 #include "passes/select_atoms.h"
@@ -70,6 +71,8 @@ constexpr Pass kPasses[] = {
     {"delay_waits", Plain<DelayWaits>, "after insert_barriers: no wait may pass a barrier"},
     {"end_turns", Plain<EndTurns>,
      "after delay_waits: a turn ends before the waits for what was begun in it"},
+    {"partition_loops", Plain<PartitionLoops>,
+     "after all that places waits: it copies them, and no iteration runs other statements"},
     {"simplify", Plain<Simplify>, "last: tidies the names that all of the above made"},
 };
 

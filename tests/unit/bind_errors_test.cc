@@ -307,6 +307,7 @@ TEST(BindErrors, ScalarsAndControl) {
           {"pipelined q in 4 stages=@33 { }", "stages must be between 0 and 32, found 33"},
           {"pipelined q in 4 stages=@n { }", "stages must be known at compile time"},
           {"serial q in 4 down=@n { }", "down must be a bool known at compile time"},
+          {"serial q in 4 partition=@n { }", "partition must be a bool known at compile time"},
           {"serial q in 4 { @q = 1 }", "'q' is already defined"},
           {"if @n { }", "a condition must be bool, found int; compare it, as in '… != 0'"},
           {"@on g in 3 { }", "'on g in 3' needs a launch with groups=3, and this one has 2"},

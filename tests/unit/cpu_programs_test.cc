@@ -341,6 +341,32 @@ kernel lag(N: dim; k1: int, k2: int) {
   }
 }
 
+// Both loops enter the channel that the one did.
+TEST(CpuPrograms, PartitionedLoopWithChannels) {
+  constexpr std::string_view kText = R"(
+kernel k(N: dim, L: dim) {
+  in X: tensor<f32>[N, 8] out Y: tensor<f32>[N, 8]
+  launch m in 1 groups=2 {
+    serial j in N partition {
+      c = alloc_chan<f32>[8] depth=2
+      on g in 2 {
+        x = alloc_fragment<f32>[8]
+        if g == 0 {
+          copy X[j, 0] -> x
+          if j < L { parallel i in 8 { x[i] = x[i] * 2 } }
+          send x -> c
+        } else {
+          recv c -> x
+          if j + 1 >= L { parallel i in 8 { x[i] = x[i] + 1 } }
+          copy x -> Y[j, 0]
+        }
+      }
+    }
+  }
+})";
+  Check(kText, {}, {{{0, 0}}, {{1, 1}}, {{5, 0}}, {{5, 2}}, {{5, 9}}});
+}
+
 TEST(CpuPrograms, Split) {
   constexpr std::string_view kText = R"(
 kernel split(B: dim, P: dim) {
