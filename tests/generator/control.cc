@@ -173,6 +173,8 @@ std::string Gen::LoopHead(Index* index, bool pipelined, double* trips) {
   std::string attrs;
   if (r_.Chance(20)) attrs += " down";
   if (pipelined && r_.Chance(85)) absl::StrAppend(&attrs, " stages=", r_.Range(0, 5));
+  const bool runs_in_order = kind != "unrolled" && kind != "vectorized";
+  if (runs_in_order && r_.Chance(25)) attrs += " partition";
   return absl::StrCat(kind, " ", index->name, " in ", range, attrs, " {");
 }
 
