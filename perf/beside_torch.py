@@ -59,7 +59,7 @@ TRIAL_ROWS = {
         (SKINNY, {}, [dict(**SWAPPED, deep=4, stages=5), dict(**SWAPPED, deep=2, stages=8)]),
     ],
     "attention": [
-        (CAUSAL, dict(causal="on"), [dict(turns="on")]),
+        (CAUSAL, dict(causal="on"), [dict(turns="on"), dict(partition="on"), dict(turns="on", partition="on")]),
         (LONG, {}, [dict(turns="on")]),
         (dict(B=2, H=32, Hkv=32, Sq=8192, Sk=8192), dict(D=64), [dict(turns="on")]),
         # Whole steps alone: no mask in the loop.

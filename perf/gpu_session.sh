@@ -112,7 +112,8 @@ sanitize() {
       "gemm_split_k --dim M=50 --dim N=70 --dim K=3000 --dim S=7" "softmax --dim M=5 --dim N=9000" \
       "mla_decode --dim B=2 --dim H=64 --dim Lmax=200 --dim pages=8 --dim P=3" \
       "attention -p causal=on --dim B=1 --dim H=2 --dim Hkv=1 --dim Sq=300 --dim Sk=333" \
-      "attention -p turns=on -p causal=on --dim B=1 --dim H=2 --dim Hkv=1 --dim Sq=300 --dim Sk=333"; do
+      "attention -p partition=on -p causal=on --dim B=1 --dim H=2 --dim Hkv=1 --dim Sq=300 --dim Sk=333" \
+      "attention -p turns=on -p partition=on -p causal=on --dim B=1 --dim H=2 --dim Hkv=1 --dim Sq=300 --dim Sk=333"; do
       # shellcheck disable=SC2086
       step "$tool $args" compute-sanitizer --tool $tool --error-exitcode 9 "$TL" check $args --backend cuda
     done
