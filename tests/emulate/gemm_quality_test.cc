@@ -14,6 +14,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "tests/emulate/emulate_testing.h"
+#include "tests/unit/nvrtc_testing.h"
 
 namespace tl {
 namespace {
@@ -134,14 +135,8 @@ TEST(GemmQuality, NoBankConflicts) {
 
 // ---- with a compiler
 
-class GemmQualityNvrtc : public ::testing::Test {
+class GemmQualityNvrtc : public testing::WithNvrtc<> {
  protected:
-  void SetUp() override {
-    backend_ = MakeCudaBackend(testing::TestPaths());
-    const StatusOr<std::string> identity = backend_->CompilerIdentity({});
-    if (!identity.ok()) GTEST_SKIP() << "SKIP, no NVRTC: " << identity.status().message();
-  }
-  std::unique_ptr<Backend> backend_;
   const Target target_ = *FindCudaTarget("sm_80");
 };
 

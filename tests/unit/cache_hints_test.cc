@@ -14,6 +14,7 @@
 #include "backends/hip/targets.h"
 #include "ir/unparse.h"
 #include "tests/unit/cuda_testing.h"
+#include "tests/unit/nvrtc_testing.h"
 
 namespace tl {
 namespace {
@@ -184,16 +185,7 @@ TEST(CacheHints, TargetsWithoutThem) {
 
 // ---- with a compiler
 
-class CacheHintsNvrtcTest : public ::testing::Test {
- protected:
-  void SetUp() override {
-    backend_ = MakeCudaBackend(testing::TestPaths());
-    const StatusOr<std::string> identity = backend_->CompilerIdentity({});
-    if (!identity.ok()) GTEST_SKIP() << "SKIP, no NVRTC: " << identity.status().message();
-  }
-
-  std::unique_ptr<Backend> backend_;
-};
+using CacheHintsNvrtcTest = testing::WithNvrtc<>;
 
 // The instructions behind the functions.
 std::string_view InstructionOf(std::string_view function) {

@@ -16,6 +16,7 @@
 #include "backends/cuda/ptxas_info.h"
 #include "base/build_id.h"
 #include "tests/unit/cuda_programs.h"
+#include "tests/unit/nvrtc_testing.h"
 
 namespace tl {
 namespace {
@@ -185,20 +186,13 @@ TEST(PtxasInfo, RegistersSpillsAndPerformanceMessages) {
 
 // ---- with a compiler ----
 
-class NvrtcTest : public ::testing::Test {
+class NvrtcTest : public testing::WithNvrtc<> {
  protected:
-  void SetUp() override {
-    backend_ = MakeCudaBackend(testing::TestPaths());
-    const StatusOr<std::string> identity = backend_->CompilerIdentity({});
-    if (!identity.ok()) GTEST_SKIP() << "SKIP, no NVRTC: " << identity.status().message();
-  }
   StatusOr<Built> Build(std::string_view text, const testing::Values& values,
                         const Target& target) {
     TL_ASSIGN_OR_RETURN(const auto lowered, testing::LowerText(text, values, target));
     return backend_->Build(lowered.generated, target);
   }
-
-  std::unique_ptr<Backend> backend_;
 };
 
 TEST_F(NvrtcTest, EveryProgramCompiles) {

@@ -12,6 +12,7 @@
 #include "absl/strings/substitute.h"
 #include "backends/c_family/prelude.h"
 #include "tests/unit/cuda_testing.h"
+#include "tests/unit/nvrtc_testing.h"
 
 namespace tl {
 namespace {
@@ -302,21 +303,14 @@ TEST(CudaTargets, MatrixInstructionsByArchitecture) {
 
 // ---- with a compiler ----
 
-class NearTargetNvrtcTest : public NearTargetTest {
+class NearTargetNvrtcTest : public testing::WithNvrtc<NearTargetTest> {
  protected:
-  void SetUp() override {
-    backend_ = MakeCudaBackend(testing::TestPaths());
-    const StatusOr<std::string> identity = backend_->CompilerIdentity({});
-    if (!identity.ok()) GTEST_SKIP() << "SKIP, no NVRTC: " << identity.status().message();
-  }
   void ExpectCompiles(const Generated& g, const Target& target) {
     const StatusOr<Built> built = backend_->Build(g, target);
     if (DetailOf(built.status()).reason == Reason::kUnsupported) return;  // an older compiler
     ASSERT_TRUE(built.ok()) << target.name << built.status() << DetailOf(built.status()).log;
     EXPECT_THAT(built->log, Not(HasSubstr("warning"))) << target.name;
   }
-
-  std::unique_ptr<Backend> backend_;
 };
 
 TEST_F(NearTargetNvrtcTest, EveryStatementOnEveryArchitecture) {
