@@ -1,20 +1,27 @@
 #!/usr/bin/env python3
-"""The families beside PyTorch in one run: time of each, ratio. Usage: beside_torch.py [--trials] TL OUT.json
+"""The families beside PyTorch in one run: time of each, ratio.
 
---trials: choices that are no default, each behind the default.
+Usage: beside_torch.py [--trials] [--family NAME]... TL OUT.json
+
+--trials: choices that are no default, each behind the default. --family: only rows of these.
 
 Each side runs alone for 0.3 s, rows for 0.15 s, in turns, three times; the medians are compared. Inputs
 are rotated where they fit the L2 cache; PyTorch's launches are replayed from a graph. "copy" is the time
 in which torch's copy_ moves the same bytes."""
 
+import argparse
 import json
 import subprocess
-import sys
 
 import torch
 
-TRIALS = sys.argv[1] == "--trials"
-TL, OUT = sys.argv[-2:]
+parser = argparse.ArgumentParser()
+parser.add_argument("--trials", action="store_true")
+parser.add_argument("--family", action="append")
+parser.add_argument("tl")
+parser.add_argument("out")
+OPTIONS = parser.parse_args()
+TL = OPTIONS.tl
 SECONDS, ROW_SECONDS, TURNS = 0.3, 0.15, 3
 SQUARE = dict(M=4096, N=4096, K=4096)
 SKINNY = dict(M=16, N=8192, K=8192)
@@ -34,6 +41,8 @@ ROWS = [
     ("gemm", dict(M=4097, N=4095, K=4103), True, {}),
     ("gemm", dict(M=4097, N=4095, K=4103), False, {}),
     ("gemm", SKINNY, True, {}),
+    ("gemm", dict(M=16, N=28672, K=4096), True, {}),
+    ("gemm", dict(M=64, N=8192, K=8192), True, {}),
     ("gemm", SHORT, True, {}),
     # Without the instructions and copies of sm_90a: the form of sm_80.
     ("gemm", SQUARE, True, dict(target="sm_90", bm=128, bn=256, bk=64, stages=3, bytes=147456)),
@@ -48,15 +57,22 @@ ROWS = [
     ("attention", dict(B=2, H=8, Hkv=8, Sq=8192, Sk=8192), False, dict(D=256)),
     ("vector_add", dict(N=1 << 24), False, {}),
 ]
-SWAPPED = dict(swap="on", bm=16, bn=64, bk=64, stay="off")
+def narrow(bm, deep, stages, bn=64):
+    """Tiles of few rows."""
+    return dict(bm=bm, bn=bn, bk=64, stay="off", swap="on" if bm < 64 else "off", deep=deep, stages=stages)
+
+
 # Dims, what is tried with them besides the default.
 TRIAL_ROWS = {
     "gemm": [
-        # C by boxes; B for two blocks.
-        (SQUARE, {}, [dict(boxes="on"), dict(cm=2), dict(boxes="on", cm=2)]),
-        (SHORT, {}, [dict(boxes="on"), dict(cm=2), dict(boxes="on", cm=2)]),
+        # C not by boxes; B for each block alone.
+        (SQUARE, {}, [dict(boxes="off"), dict(cm=1), dict(boxes="off", cm=1)]),
+        (SHORT, {}, [dict(boxes="off", cm=1)]),
         # Few rows.
-        (SKINNY, {}, [dict(**SWAPPED, deep=4, stages=5), dict(**SWAPPED, deep=2, stages=8)]),
+        (SKINNY, {}, [narrow(16, 2, 8), dict(bm=128, bn=256)]),
+        (dict(M=16, N=28672, K=4096), {}, [narrow(16, 2, 8), narrow(16, 2, 5, 128), dict(bm=128, bn=256)]),
+        (dict(M=32, N=8192, K=8192), {}, [narrow(32, 4, 4), narrow(64, 1, 8), dict(bm=128, bn=256)]),
+        (dict(M=64, N=8192, K=8192), {}, [narrow(64, 1, 5), narrow(32, 2, 8), dict(bm=128, bn=256)]),
     ],
     "attention": [
         (CAUSAL, dict(causal="on"), [dict(turns="on"), dict(partition="on"), dict(turns="on", partition="on")]),
@@ -198,8 +214,14 @@ def trial_rows():
                 yield family, dims, fixed, {**choices, **other}
 
 
+def wanted(family):
+    return not OPTIONS.family or family in OPTIONS.family
+
+
 rows = []
-for args in trial_rows() if TRIALS else ROWS:
+for args in trial_rows() if OPTIONS.trials else ROWS:
+    if not wanted(args[0]):
+        continue
     try:
         row = row_of(*args)
     except subprocess.CalledProcessError as error:
@@ -209,8 +231,8 @@ for args in trial_rows() if TRIALS else ROWS:
     rate = f"  {row['of_copy_rate']:.3f} of the copy rate" if "of_copy_rate" in row else ""
     print(f"{row['family']:10} {row['dims']:8} {str(args[1]):38} {str(args[3]):60} tilejit {row['tilejit_us']:8.1f} us"
           f"  torch {row['torch_us']:8.1f} us  {row['ratio']:.3f}x{rate}")
-for dims in [] if TRIALS else LATENT:
+for dims in LATENT if wanted("mla_decode") and not OPTIONS.trials else []:
     rows.append(row := latent_row(dims))
     print(f"{row['family']:10} {dims!s:38} tilejit {row['tilejit_us']:8.1f} us  {row['tflops']:.0f} TFLOP/s"
           f"  {row['tb_per_s']:.2f} TB/s of keys")
-json.dump({"gpu": torch.cuda.get_device_name(), "torch": torch.__version__, "rows": rows}, open(OUT, "w"), indent=1)
+json.dump({"gpu": torch.cuda.get_device_name(), "torch": torch.__version__, "rows": rows}, open(OPTIONS.out, "w"), indent=1)

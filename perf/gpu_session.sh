@@ -64,6 +64,15 @@ check() {
     step "table without sm_90a's own, $shard of 6" \
       "$PREFIX/programs/table/check_table.sh" "$TL" cuda sm_90 checks.txt $shard/6
   done
+  # At the sizes that are measured; the reference computes a sample of blocks.
+  for args in "gemm -p M=4096 -p N=4096 -p K=4096" "gemm --dim M=8192 --dim N=8192 --dim K=8192" \
+    "gemm -p M=4097 -p N=4095 -p K=4103" "gemm -p M=16 -p N=8192 -p K=8192" "softmax --dim M=16384 --dim N=4096" \
+    "rms_norm -p silu=on --dim M=302400 -p C=1024" "attention -p causal=on --dim B=4 --dim H=16 --dim Hkv=16 --dim Sq=4096 --dim Sk=4096" \
+    "$PREFIX/programs/attention.tl --dim B=4 --dim H=16 --dim Hkv=16 --dim Sq=4096 --dim Sk=4096 -p causal=on" \
+    "mla_decode --dim B=64 --dim H=128 --dim Lmax=8192 --dim pages=8192 --dim P=66"; do
+    # shellcheck disable=SC2086
+    step "full size: ${args##*/}" "$TL" check $args --backend cuda
+  done
   step mini_server "$PREFIX/bin/example_mini_server" --plan "$PREFIX/examples/cpp/mini_server/plan.toml" \
     --backend cuda --threads 8 --rounds 200 --tokens 700
   # Compiled without a GPU (make_prefix.sh --pack), served without NVRTC: it fails when anything compiles.
@@ -105,9 +114,11 @@ sanitize() {
     done
     for args in "rms_norm --dim M=9 --dim C=229" "layer_norm --dim M=9 --dim C=229" "silu_and_mul --dim M=3 --dim N=77" \
       "gemm --dim M=200 --dim N=300 --dim K=328" "gemm -p M=200 -p N=259 -p K=333" "gemm --dim M=200 --dim N=259 --dim K=333" \
-      "gemm -p M=1100 -p N=7680 -p K=200" "gemm -p boxes=on -p M=1100 -p N=7680 -p K=200" \
-      "gemm -p cm=2 -p M=1024 -p N=7680 -p K=200" "gemm -p cm=2 -p boxes=on -p M=1024 -p N=7700 -p K=200" \
-      "gemm -p swap=on -p bm=16 -p bn=64 -p deep=4 -p stages=5 -p stay=off --dim M=17 --dim N=200 --dim K=3000" \
+      "gemm -p M=1100 -p N=7680 -p K=200" "gemm -p boxes=off -p M=1100 -p N=7680 -p K=200" \
+      "gemm -p M=1024 -p N=7680 -p K=200" "gemm -p boxes=off -p M=1024 -p N=7700 -p K=200" \
+      "gemm -p t=e4m3 -p M=200 -p N=300 -p K=328" "gemm -p M=17 --dim N=200 --dim K=3000" "gemm -p M=50 --dim N=200 --dim K=3000" \
+      "$PREFIX/programs/table/hints.tl --target sm_90 --dim M=200 --dim N=136 --dim K=200" \
+      "$PREFIX/programs/table/hints.tl --dim M=200 --dim N=136 --dim K=200" \
       "attention_decode -p swap=on --dim B=3 --dim H=8 --dim Hkv=2 --dim Lmax=300 --dim pages=16 --dim P=4" \
       "gemm_split_k --dim M=50 --dim N=70 --dim K=3000 --dim S=7" "softmax --dim M=5 --dim N=9000" \
       "mla_decode --dim B=2 --dim H=64 --dim Lmax=200 --dim pages=8 --dim P=3" \
@@ -115,7 +126,7 @@ sanitize() {
       "attention -p partition=on -p causal=on --dim B=1 --dim H=2 --dim Hkv=1 --dim Sq=300 --dim Sk=333" \
       "attention -p turns=on -p partition=on -p causal=on --dim B=1 --dim H=2 --dim Hkv=1 --dim Sq=300 --dim Sk=333"; do
       # shellcheck disable=SC2086
-      step "$tool $args" compute-sanitizer --tool $tool --error-exitcode 9 "$TL" check $args --backend cuda
+      step "$tool ${args##*/}" compute-sanitizer --tool $tool --error-exitcode 9 "$TL" check $args --backend cuda
     done
   done
   wait

@@ -108,7 +108,8 @@ Place PlaceNamed(tl_context* context, const std::string& name) {
   return {name, -1, "", 0};
 }
 
-// Prints the times of the first compile in a process and of gemm, with dims dynamic and fixed.
+// Prints the times of the first compile in a process, of gemm, with dims dynamic and fixed, and of
+// causal attention.
 int ColdChild(const std::string& where) {
   const Context context = MakeContext("");
   const Place place = PlaceNamed(context.get(), where);
@@ -120,7 +121,8 @@ int ColdChild(const std::string& where) {
   const double first = time("vector_add", {{"t", "f32"}});
   const double gemm = time("gemm", {});
   const double fixed = time("gemm", {{"M", "4096"}, {"N", "4096"}, {"K", "4096"}});
-  std::printf("%f %f %f\n", first, gemm, fixed);
+  const double attention = time("attention", {{"causal", "on"}});
+  std::printf("%f %f %f %f\n", first, gemm, fixed, attention);
   return 0;
 }
 
@@ -136,27 +138,32 @@ int WarmChild(const std::string& where, const std::string& cache_dir) {
   tl_cache_stats stats = Sized<tl_cache_stats>();
   Check(tl_cache_get_stats(context.get(), &stats));
   if (stats.hits != 1 || stats.compiles != 0) throw std::runtime_error("not served from the store");
-  std::printf("%f %f 0\n", create, warm);
+  std::printf("%f %f 0 0\n", create, warm);
   return 0;
 }
 
-// The three numbers that a child prints.
-std::array<double, 3> RunChild(const std::string& arguments) {
+// The numbers that a child prints.
+using Numbers = std::array<double, 4>;
+
+Numbers RunChild(const std::string& arguments) {
   std::array<char, 4096> self{};
   if (readlink("/proc/self/exe", self.data(), self.size() - 1) < 0)
     throw std::runtime_error("no /proc/self/exe");
   std::FILE* pipe = popen(("'" + std::string(self.data()) + "' " + arguments).c_str(), "r");
   if (!pipe) throw std::runtime_error("cannot start a process");
-  std::array<double, 3> numbers{};
-  const int found = std::fscanf(pipe, "%lf %lf %lf", &numbers[0], &numbers[1], &numbers[2]);
-  if (pclose(pipe) != 0 || found != 3) throw std::runtime_error("child failed: " + arguments);
+  Numbers numbers{};
+  size_t found = 0;
+  while (found < numbers.size() && std::fscanf(pipe, "%lf", &numbers[found]) == 1) ++found;
+  if (pclose(pipe) != 0 || found != numbers.size())
+    throw std::runtime_error("child failed: " + arguments);
   return numbers;
 }
 
-std::array<std::vector<double>, 3> RunChildren(const std::string& arguments) {
-  std::array<std::vector<double>, 3> samples;
+std::array<std::vector<double>, std::tuple_size_v<Numbers>> RunChildren(
+    const std::string& arguments) {
+  std::array<std::vector<double>, std::tuple_size_v<Numbers>> samples;
   for (int i = 0; i < kProcesses; ++i) {
-    const std::array<double, 3> numbers = RunChild(arguments);
+    const Numbers numbers = RunChild(arguments);
     for (size_t j = 0; j < samples.size(); ++j) samples[j].push_back(numbers[j]);
   }
   return samples;
@@ -169,6 +176,7 @@ void ColdRows(Table& table, const std::string& where) {
   table.Add(where + ": first small kernel of a process", samples[0]);
   table.Add(where + ": gemm, cold, after that", samples[1]);
   table.Add(where + ": gemm of 4096^3, cold, after those", samples[2]);
+  table.Add(where + ": causal attention, cold, after those", samples[3]);
 }
 
 void WarmRows(Table& table, const std::string& where) {

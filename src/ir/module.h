@@ -391,7 +391,6 @@ struct AsyncMove {
   ExprRef src_offset;
   int count;
   ExprRef inside;
-  Eviction evict = Eviction::kNormal;
 };
 // Copies a box of a tensor to shared memory, without waiting: one thread for all. The box begins at
 // element `at` (one index a dim; what lies outside of the tensor arrives as zeros), its extents and

@@ -499,7 +499,6 @@ class Unparser {
     syntax::Stmt s{.op = "move_async"};
     s.operands = {ElementText(x.src, x.src_offset), IntText(x.count), Text(x.inside)};
     s.targets.push_back(ElementText(x.dst, x.dst_offset));
-    WriteEviction(x.evict, s);
     out.push_back(std::move(s));
   }
   void Write(const AsyncCommit&, Out& out) { out.push_back({.op = "async_commit"}); }

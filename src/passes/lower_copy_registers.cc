@@ -110,6 +110,11 @@ std::string Fallback(const ExprRef& fast, int64_t bytes) {
                       rows ? ", or its rows are no multiples of that" : "");
 }
 
+std::string_view Asynchronous(Eviction evict) {
+  return evict == Eviction::kNormal ? ", asynchronous"
+                                    : ", asynchronous, without the hint for the L2 cache";
+}
+
 void NoteVectors(Lowering& l, const Region& tensor, bool from, int64_t count, const ExprRef& fast,
                  Eviction evict, bool async = false) {
   const int64_t bytes = count * BytesOf(l, tensor);
@@ -119,7 +124,7 @@ void NoteVectors(Lowering& l, const Region& tensor, bool from, int64_t count, co
     return NoteCopy(l, tensor, from, why);
   }
   NoteCopy(l, tensor, from,
-           absl::StrCat(bytes, "-byte vectors", async ? ", asynchronous" : "", Evicted(evict),
+           absl::StrCat(bytes, "-byte vectors", async ? Asynchronous(evict) : Evicted(evict),
                         Fallback(fast, bytes)));
 }
 
@@ -423,8 +428,8 @@ bool MoveVectors(Lowering& l, const Copy& copy, ThreadPlace::Keep keep,
     }
     const ExprRef inside = InsideWindow(l, src, e.at, copy.rows);
     if (async) {
-      return l.Emit(AsyncMove{dst.buffer, dst_at, src.buffer, src_at, static_cast<int>(count),
-                              inside, copy.evict});
+      return l.Emit(
+          AsyncMove{dst.buffer, dst_at, src.buffer, src_at, static_cast<int>(count), inside});
     }
     l.EmitIfElse(inside, plain, [&] {
       const ExprRef zero = Zero(ComputeType(TypeOf(l, dst.buffer)));

@@ -25,6 +25,7 @@ class Runner {
   Measured Validate(uint64_t seed);
 
  private:
+  StatusOr<double> TimeShortly(double give_up_ns);
   StatusOr<double> TimeOnce(const Effort& effort);
 
   const Device& device_;

@@ -21,7 +21,8 @@ struct Measured {
 // How long to measure.
 struct Effort {
   double round_ns = 0;  // of launches
-  // A candidate that one launch shows to be slower than this is not measured further.
+  // A candidate that a few launches, each by itself, show to be slower than this is not measured
+  // further.
   double give_up_ns = 0;  // 0: never
 };
 

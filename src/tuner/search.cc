@@ -15,7 +15,7 @@ constexpr size_t kFinalists = 3;  // besides the default
 constexpr size_t kFinalRounds = 9;
 constexpr size_t kLeastFinalRounds = 3;
 constexpr size_t kBuildsPerJob = 2;  // of a wave
-constexpr double kHopeless = 2;      // times the best: one launch is enough to know
+constexpr double kHopeless = 2;      // times the best: a few launches are enough to know
 constexpr double kMargin = 0.02;     // less is a tie
 // Candidates that were slower than the default by this factor cannot win the finals.
 constexpr double kFinalistSlack = 1.05;

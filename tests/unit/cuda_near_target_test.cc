@@ -121,8 +121,6 @@ class NearTargetTest : public ::testing::Test {
       for (int count : {1, 2, 4}) {
         Add(VectorMove{y_, Thread(4), c_, MakeInt(0), count, evict});
       }
-      Add(AsyncMove{tile_, Thread(8), x_, Thread(8), 8, MakeBool(true), evict});
-      Add(AsyncMove{tile_, Thread(2), x_, Thread(2), 2, MakeBool(true), evict});
       const std::vector<ExprRef> at = {MakeInt(0), Thread(8), Thread(64)};
       if (target.bulk_copies) {
         Add(BulkLoad{0, at, tile_, MakeInt(0), mbarriers_, MakeInt(0), nullptr, evict});
@@ -222,8 +220,6 @@ TEST_F(NearTargetTest, Hints) {
   tl_store<4>(&a1[thread * 4], &l2[0], tl_evict_first());
   tl_store<8>(&a1[thread * 4], &l2[0], tl_evict_first());
   tl_store<16>(&a1[thread * 4], &l2[0], tl_evict_first());
-  tl_async_move<16>(&s0[thread * 8], &a0[thread * 8], true, tl_evict_first());
-  tl_async_move<4>(&s0[thread * 2], &a0[thread * 2], true, tl_evict_first());
   tl_bulk_load<3>(&s0[0], m0, {(int)(thread * 64), (int)(thread * 8), (int)(0)}, &s1[0], tl_evict_first());
   tl_bulk_store<3>(m0, {(int)(thread * 64), (int)(thread * 8), (int)(0)}, &s0[0], tl_evict_first());
   tl_bulk_load_to<3>(&s0[0], m0, {(int)(thread * 64), (int)(thread * 8), (int)(0)}, &s1[0], (int)(3), tl_evict_first());

@@ -169,7 +169,7 @@ TEST(PartitionLoops, ConditionsLeaveTheSteadyIterations) {
 TEST(PartitionLoops, IterationsRunAsBefore) {
   Target nested;
   nested.name = "nested";
-  const std::vector<int64_t> bounds = {kLeast, -3, -1, 0, 1, 2, 3, 4, 6, 9, kMost};
+  const std::vector<int64_t> bounds = {kLeast, -1, 0, 1, 3, 4, 9, kMost};
   for (const Case& c : Cases()) {
     // Sums of two numbers that may be anything are taken not to overflow.
     const std::string_view kAlone[] = {" < L STEP }", "j <= L STEP }", "j > L STEP }",
@@ -183,7 +183,7 @@ TEST(PartitionLoops, IterationsRunAsBefore) {
       const Module tile = Bound(TextOf(c, down));
       for (const Target& target : {Simt(), nested}) {
         const Module lowered = Lowered(tile, target);
-        for (int64_t n = 0; n < 6; ++n) {
+        for (int64_t n : {0, 1, 2, 5}) {
           for (int64_t l : bounds) {
             if (!alone && (l == kLeast || l == kMost)) continue;
             for (int64_t s : starts) {

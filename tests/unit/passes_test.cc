@@ -159,8 +159,8 @@ TEST(Pipeline, TimeGrowsWithTheProgram) {
     EXPECT_TRUE(Lower(m, Flat()).ok());
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   };
-  const double small = std::max(seconds(500), 0.002);
-  EXPECT_LT(seconds(4000), 8 * small * 4);
+  const double small = std::max(seconds(100), 0.002);
+  EXPECT_LT(seconds(800), 8 * small * 4);
 }
 
 // ---- Arena

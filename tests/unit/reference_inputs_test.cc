@@ -113,6 +113,36 @@ TEST(MakeInputs, RowsWithoutColumns) {
   TL_ASSERT_OK(MakeInputs(*m, {int64_t{1} << 50, 0}, {}, std::nullopt, 1).status());
 }
 
+// An element's value follows from its position alone, however many processors draw them; where
+// elements share memory the last of them stays.
+TEST(MakeInputs, ManyElements) {
+  StatusOr<Module> m = BindText(
+      "tl 1.0\nkernel k(M: dim, N: dim) {\n"
+      "in X: tensor<f64>[M, N] strides[?, ?], V: tensor<f64>[M*N]\n"
+      "out Y: tensor<f32>[M] launch m in 1 { }\n}");
+  TL_ASSERT_OK(m.status());
+  constexpr int64_t kSizes[][2] = {{1, 100003}, {100003, 1}, {251, 401}, {3, 70000}};
+  for (const auto& [M, N] : kSizes) {
+    const std::pair<int64_t, int64_t> strides[] = {{N, 1}, {N + 3, 1}, {1, M}, {0, 1}, {1, 0}};
+    for (const auto& [down, right] : strides) {
+      StatusOr<GeneratedInputs> in = MakeInputs(*m, {M, N}, {down, right}, std::nullopt, 7);
+      TL_ASSERT_OK(in.status());
+      const auto* x = static_cast<const double*>(in->operands[0].data());
+      const auto* v = static_cast<const double*>(in->operands[1].data());
+      int64_t wrong = 0;
+      for (int64_t i = 0; i < M * N; ++i) {
+        const int64_t row = down == 0 ? M - 1 : i / N, column = right == 0 ? N - 1 : i % N;
+        const auto drawn = [&](uint64_t operand, int64_t at) {
+          return -1 + 2 * RandomStream(7, operand).Unit(static_cast<uint64_t>(at));
+        };
+        wrong += x[i / N * down + i % N * right] == drawn(0, row * N + column) ? 0 : 1;
+        wrong += v[i] == drawn(1, i) ? 0 : 1;
+      }
+      EXPECT_EQ(wrong, 0) << M << "x" << N << " strides " << down << ", " << right;
+    }
+  }
+}
+
 TEST(MakeInputs, SameSeedSameData) {
   StatusOr<Module> m = BindText(kInits);
   const auto data = [&](uint64_t seed) {

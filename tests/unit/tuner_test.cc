@@ -149,12 +149,13 @@ TEST(Tuner, ReachesWhatIsPossibleOnlyTogether) {
 }
 
 // 16 rows by 8192 x 8192 weights on sm_90a: what counts is how many multiprocessors load how much
-// at a time. Within forty candidates the search comes to swapped products with deep steps.
+// at a time. Within forty candidates the search comes from the default for many rows to swapped
+// products with deep steps.
 TEST(Tuner, SkinnyProductsAreReached) {
   const syntax::Program program = *syntax::Parse(FindFamily("gemm")->text);
   const StatusOr<TuneSpace> space = TuneSpaceOf(
-      program,
-      {.values = {{"M", "16"}, {"N", "8192"}, {"K", "8192"}}, .target_class = "cuda sm_90a"});
+      program, {.values = {{"M", "16"}, {"N", "8192"}, {"K", "8192"}, {"rows", "65536"}},
+                .target_class = "cuda sm_90a"});
   ASSERT_TRUE(space.ok()) << space.status();
   const auto value = [&](size_t candidate, std::string_view name) {
     const auto at = std::find(space->names.begin(), space->names.end(), name);

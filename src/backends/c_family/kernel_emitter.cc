@@ -488,8 +488,7 @@ Status KernelEmitter::EmitAsyncMove(const AsyncMove& s) {
   TL_ASSIGN_OR_RETURN(std::string src, Address(s.src, s.src_offset));
   TL_ASSIGN_OR_RETURN(Text inside, exprs_.Emit(s.inside));
   const int64_t bytes = s.count * SizeOf(module_.buffer(s.dst).dtype);
-  Line(absl::StrCat("tl_async_move<", bytes, ">(", dst, ", ", src, ", ", inside.text, Hint(s.evict),
-                    ");"));
+  Line(absl::StrCat("tl_async_move<", bytes, ">(", dst, ", ", src, ", ", inside.text, ");"));
   return absl::OkStatus();
 }
 

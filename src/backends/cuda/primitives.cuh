@@ -380,21 +380,6 @@ template <int kBytes> TL_FN void tl_async_move(void* dst, const void* src, bool 
                  : "memory");
   }
 }
-//@ tl_async_move with tl_policy
-template <int kBytes>
-TL_FN void tl_async_move(void* dst, const void* src, bool inside, tl_policy policy) {
-  const unsigned to = tl_shared_address(dst);
-  const int read = inside ? kBytes : 0;
-  if constexpr (kBytes == 16) {
-    asm volatile("cp.async.cg.shared.global.L2::cache_hint.L2::128B [%0], [%1], 16, %2, %3;"
-                 : : "r"(to), "l"(__cvta_generic_to_global(src)), "r"(read), "l"(policy.word)
-                 : "memory");
-  } else {
-    asm volatile("cp.async.ca.shared.global.L2::cache_hint [%0], [%1], %2, %3, %4;"
-                 : : "r"(to), "l"(__cvta_generic_to_global(src)), "n"(kBytes), "r"(read),
-                   "l"(policy.word) : "memory");
-  }
-}
 //@ tl_async_commit
 TL_FN void tl_async_commit() { asm volatile("cp.async.commit_group;" : : : "memory"); }
 //@ tl_async_wait

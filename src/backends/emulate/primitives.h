@@ -217,10 +217,6 @@ template <int kBytes, class D, class S>
 TL_FN void tl_store(TlPtr<TlGlobal<D>> dst, S src, tl_policy, int line = __builtin_LINE()) {
   tl_move<kBytes>(dst, src, line);
 }
-template <int kBytes, class T, class S>
-TL_FN void tl_async_move(TlPtr<TlShared<T>> dst, TlPtr<TlGlobal<S>> src, bool inside, tl_policy) {
-  tl_async_move<kBytes>(dst, src, inside);
-}
 
 template <int kMatrices, bool kTranspose, class D, class T>
 TL_FN void tl_load_matrix(D* dst, TlPtr<TlShared<T>> src) {

@@ -11,11 +11,13 @@
 #include "backends/reference/arith.h"
 #include "backends/reference/random.h"
 #include "backends/reference/tensor.h"
+#include "base/thread_pool.h"
 
 namespace tl::reference {
 namespace {
 
 constexpr uint8_t kGuardByte = 0xa5;
+constexpr int64_t kDrawnAtOnce = 1 << 15;  // elements
 
 // An init clause with its arguments' values.
 struct Recipe {
@@ -160,26 +162,51 @@ class TensorFiller {
       case InitKind::kPages:
         return Pages();
       default:
-        ForEachTensorRow(*tensor_, [&](const Index& at, int64_t n, uint64_t row) {
-          const DType t = tensor_->buffer().dtype;
-          row_.resize(static_cast<size_t>(n));
-          for (int64_t i = 0; i < n; ++i) {
-            row_[i] = Draw(recipe_, t, random_,
-                           row * static_cast<uint64_t>(n) + static_cast<uint64_t>(i));
-          }
-          Put(at, n);
-        });
+        EachByItself();
         return absl::OkStatus();
     }
   }
 
  private:
-  void Put(const Index& at, int64_t n) {
+  void Put(const Index& at, int64_t n) { PutRow(at, n, row_); }
+  void PutRow(const Index& at, int64_t n, std::vector<Cell>& row) {
     TileView view;
-    view.cell = row_.data();
+    view.cell = row.data();
     view.rank = 1;
     view.stride[0] = 1;
     tensor_->WriteRun(at, std::max(tensor_->rank() - 1, 0), n, view);
+  }
+
+  // Where every element has a place of its own, on all processors: most of the time that a check or
+  // a benchmark of millions of elements takes is spent here.
+  void EachByItself() {
+    int64_t count = 1;
+    for (int d = 0; d < tensor_->rank(); ++d) {
+      if (tensor_->extent(d) == 0) return;  // however many the other dims have
+      count *= tensor_->extent(d);
+    }
+    const auto draw = [&](int64_t begin, int64_t end) { DrawRange(begin, end); };
+    if (count <= kDrawnAtOnce || !tensor_->PlacesDiffer()) return draw(0, count);
+    ThreadPool().ParallelFor(count, kDrawnAtOnce, draw);
+  }
+
+  // Elements begin..end of a row-major enumeration, a run within a row at a time.
+  void DrawRange(int64_t begin, int64_t end) {
+    const DType t = tensor_->buffer().dtype;
+    const int last = tensor_->rank() - 1;
+    std::vector<Cell> run;
+    while (begin < end) {
+      Index at{};
+      int64_t rest = begin;
+      for (int d = last; d >= 0; rest /= tensor_->extent(d--)) at[d] = rest % tensor_->extent(d);
+      const int64_t in_row = last < 0 ? 1 : tensor_->extent(last) - at[last];
+      const int64_t n = std::min({end - begin, in_row, kDrawnAtOnce});
+      run.resize(static_cast<size_t>(n));
+      for (int64_t i = 0; i < n; ++i)
+        run[i] = Draw(recipe_, t, random_, static_cast<uint64_t>(begin + i));
+      PutRow(at, n, run);
+      begin += n;
+    }
   }
 
   // Sorted, from 0 to the total.

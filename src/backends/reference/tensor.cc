@@ -1,8 +1,11 @@
 #include "backends/reference/tensor.h"
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 #include <limits>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -159,6 +162,21 @@ void Tensor::ReadRun(Index index, int d, int64_t n, const TileView& row) const {
     return;
   }
   for (int64_t i = 0; i < n; ++i, ++index[d]) row.Set(i * row.stride[0], Get(Offset(index)));
+}
+
+bool Tensor::PlacesDiffer() const {
+  if (packed_) return false;
+  std::vector<std::pair<int64_t, int64_t>> dims;  // stride, extent
+  for (int d = 0; d < rank_; ++d) {
+    if (shape_[d] > 1) dims.emplace_back(stride_[d], shape_[d]);
+  }
+  std::sort(dims.begin(), dims.end());
+  int64_t reach = 0;  // the last offset of the dims so far
+  for (const auto& [stride, extent] : dims) {
+    if (stride <= reach) return false;
+    reach += stride * (extent - 1);
+  }
+  return true;
 }
 
 void Tensor::WriteRun(Index index, int d, int64_t n, const TileView& row) {

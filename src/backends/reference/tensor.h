@@ -77,6 +77,8 @@ class Tensor {
     return true;
   }
   int64_t Offset(const Index& index) const;
+  // Whether no two elements share memory, as far as the strides tell.
+  bool PlacesDiffer() const;
 
   Value Get(int64_t offset) const;
   void Set(int64_t offset, const Value& v);
