@@ -219,6 +219,16 @@ def wanted(family):
 
 
 rows = []
+
+
+def add(row, line):
+    """Written at once: what comes later may not come."""
+    rows.append(row)
+    print(f"{row['family']:10} {line}", flush=True)
+    with open(OPTIONS.out, "w") as out:
+        json.dump({"gpu": torch.cuda.get_device_name(), "torch": torch.__version__, "rows": rows}, out, indent=1)
+
+
 for args in trial_rows() if OPTIONS.trials else ROWS:
     if not wanted(args[0]):
         continue
@@ -227,12 +237,10 @@ for args in trial_rows() if OPTIONS.trials else ROWS:
     except subprocess.CalledProcessError as error:
         print(args, error.stderr)
         continue
-    rows.append(row)
     rate = f"  {row['of_copy_rate']:.3f} of the copy rate" if "of_copy_rate" in row else ""
-    print(f"{row['family']:10} {row['dims']:8} {str(args[1]):38} {str(args[3]):60} tilejit {row['tilejit_us']:8.1f} us"
-          f"  torch {row['torch_us']:8.1f} us  {row['ratio']:.3f}x{rate}")
+    add(row, f"{row['dims']:8} {str(args[1]):38} {str(args[3]):60} tilejit {row['tilejit_us']:8.1f} us"
+        f"  torch {row['torch_us']:8.1f} us  {row['ratio']:.3f}x{rate}")
 for dims in LATENT if wanted("mla_decode") and not OPTIONS.trials else []:
-    rows.append(row := latent_row(dims))
-    print(f"{row['family']:10} {dims!s:38} tilejit {row['tilejit_us']:8.1f} us  {row['tflops']:.0f} TFLOP/s"
-          f"  {row['tb_per_s']:.2f} TB/s of keys")
-json.dump({"gpu": torch.cuda.get_device_name(), "torch": torch.__version__, "rows": rows}, open(OPTIONS.out, "w"), indent=1)
+    row = latent_row(dims)
+    add(row, f"{dims!s:38} tilejit {row['tilejit_us']:8.1f} us  {row['tflops']:.0f} TFLOP/s"
+        f"  {row['tb_per_s']:.2f} TB/s of keys")

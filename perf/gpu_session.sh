@@ -28,7 +28,9 @@ run_step() {
   local name=$1 start=$SECONDS result=ok
   shift
   timeout 400 bash -c '"$@"' step "$@" >"$LOGS/$name" 2>&1 || result=FAILED
-  printf '%-7s %-32s %4d s\n' $result "$name" $((SECONDS - start)) | tee -a "$LOGS/.steps"
+  # At once, in OUT: the machine may be gone before the end.
+  printf '%-7s %-32s %4d s\n' $result "$name" $((SECONDS - start)) | tee -a "$OUT/steps.txt"
+  [ $result = ok ] || { printf '== %s\n' "$name"; tail -n 12 "$LOGS/$name"; } | tee -a "$OUT/failed.txt"
 }
 
 # A cache that another machine filled with another NVRTC, here and with none at all: no compile.
@@ -151,10 +153,5 @@ for log in "$LOGS"/*; do
   printf '== %s\n' "$(basename "$log")"
   cat "$log"
 done >"$OUT/session.log"
-grep ^FAILED "$LOGS/.steps" | while read -r _ name; do
-  name=$(sed 's/ *[0-9]* s$//' <<<"$name")
-  printf '== %s\n' "$name"
-  tail -n 12 "$LOGS/$name"
-done
-printf '%s steps, %s failed\n' "$(wc -l <"$LOGS/.steps")" "$(grep -c ^FAILED "$LOGS/.steps")"
-! grep -q ^FAILED "$LOGS/.steps"
+printf '%s steps, %s failed\n' "$(wc -l <"$OUT/steps.txt")" "$(grep -c ^FAILED "$OUT/steps.txt")"
+! grep -q ^FAILED "$OUT/steps.txt"
