@@ -57,6 +57,8 @@ ROWS = [
     ("attention", dict(B=2, H=8, Hkv=8, Sq=8192, Sk=8192), False, dict(D=256)),
     ("vector_add", dict(N=1 << 24), False, {}),
 ]
+
+
 def narrow(bm, deep, stages, bn=64):
     """Tiles of few rows."""
     return dict(bm=bm, bn=bn, bk=64, stay="off", swap="on" if bm < 64 else "off", deep=deep, stages=stages)
