@@ -38,7 +38,9 @@ std::optional<int64_t> BytesOf(const syntax::Program& program, const BindOptions
 Status WithLargestFit(const Status& status, const syntax::Program& program,
                       const CompileRequest& request, const Target& target) {
   ErrorDetail detail = DetailOf(status);
-  if (detail.reason != Reason::kLimit && !IsConditionFailure(status)) return status;
+  // What a compiler says of registers is no matter of size.
+  const bool too_large = detail.reason == Reason::kLimit && detail.domain == Domain::kTl;
+  if (!too_large && !IsConditionFailure(status)) return status;
   const std::vector<std::string_view> tuned = TuneNames(program, target.tune_class());
   CompileRequest untuned = request;
   std::erase_if(untuned.params,

@@ -184,6 +184,18 @@ TEST(PtxasInfo, RegistersSpillsAndPerformanceMessages) {
   EXPECT_THAT(ParsePtxasInfo("").entries, IsEmpty());
 }
 
+TEST(PtxasInfo, TooFewRegisters) {
+  const auto found = FindRegisterShortage(
+      "ptxas info    : 1 bytes gmem\n"
+      "ptxas fatal   : (C7602) Insufficient registers (128) to compile instruction at line 507 in "
+      "function tl_kernel_0. Try to compile with register target of 154 or higher.\n"
+      "ptxas fatal   : Ptx assembly aborted due to errors");
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->available, 128);
+  EXPECT_EQ(found->needed, 154);
+  EXPECT_FALSE(FindRegisterShortage("ptxas info    : (C7510) Potential Performance Loss"));
+}
+
 // ---- with a compiler ----
 
 class NvrtcTest : public testing::WithNvrtc<> {
@@ -272,6 +284,29 @@ TEST_F(NvrtcTest, CompileErrorCarriesTheLog) {
   EXPECT_EQ(DetailOf(s).domain, Domain::kNvrtc);
   EXPECT_EQ(DetailOf(s).native_code, 6);
   EXPECT_THAT(DetailOf(s).log, HasSubstr("undeclared"));
+}
+
+// A row of c for every warpgroup has 256 sums a thread, and two blocks share the registers.
+TEST_F(NvrtcTest, TooFewRegistersAreALimitOfTheProgram) {
+  const Status s = Build(R"(tl 1.0
+kernel k() {
+  in A: tensor<bf16>[64, 64], B: tensor<bf16>[256, 64] out C: tensor<f32>[64, 256]
+  launch m in 1 threads=128 blocks=4 {
+    a_s = alloc_shared<bf16>[64, 64]
+    b_s = alloc_shared<bf16>[256, 64]
+    c = alloc_fragment<f32>[64, 256]
+    copy A -> a_s
+    copy B -> b_s
+    gemm a_s, b_s -> c transpose_b clear
+    copy c -> C
+  }
+})",
+                         {}, *FindCudaTarget("sm_90a"))
+                       .status();
+  if (DetailOf(s).reason == Reason::kUnsupported) GTEST_SKIP() << "an older NVRTC";
+  EXPECT_EQ(s.code(), absl::StatusCode::kResourceExhausted) << s;
+  EXPECT_EQ(DetailOf(s).reason, Reason::kLimit);
+  EXPECT_THAT(std::string(s.message()), HasSubstr("a thread has 128 registers, of which one"));
 }
 
 TEST_F(NvrtcTest, ManyThreadsAtOnce) {

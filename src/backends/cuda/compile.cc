@@ -79,6 +79,21 @@ std::vector<std::string> WishedOptions(const Nvrtc& nvrtc, CompileForm form) {
   return options;
 }
 
+Status NotEnoughRegisters(const RegisterShortage& shortage, const Target& target, int result,
+                          std::string log) {
+  return MakeError(
+      absl::StatusCode::kResourceExhausted,
+      absl::StrCat(
+          "compiling for ", target.name, ": a thread has ", shortage.available,
+          " registers, of which one instruction alone takes ", shortage.needed,
+          ". Give a thread fewer elements of a product (fewer columns of c, more warps), or "
+          "more registers (fewer threads in a block, a smaller 'blocks')"),
+      {.domain = Domain::kNvrtc,
+       .native_code = result,
+       .reason = Reason::kLimit,
+       .log = std::move(log)});
+}
+
 void TrimEnd(std::string& text) {
   while (!text.empty() && (text.back() == '\0' || text.back() == '\n')) text.pop_back();
 }
@@ -101,6 +116,9 @@ StatusOr<CompiledText> CompileCuda(const Nvrtc& nvrtc, const std::string& source
   compiled.log = program.Output(api.GetProgramLogSize, api.GetProgramLog);
   TrimEnd(compiled.log);
   if (result != 0) {
+    if (const auto shortage = FindRegisterShortage(compiled.log)) {
+      return NotEnoughRegisters(*shortage, target, result, std::move(compiled.log));
+    }
     return nvrtc.Error(result, absl::StrCat("compiling for ", target.name),
                        std::move(compiled.log));
   }

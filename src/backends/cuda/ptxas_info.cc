@@ -54,6 +54,13 @@ PtxasInfo ParsePtxasInfo(std::string_view log) {
   return info;
 }
 
+std::optional<RegisterShortage> FindRegisterShortage(std::string_view log) {
+  const size_t at = log.find("(C7602)");
+  if (at == std::string_view::npos) return std::nullopt;
+  const std::string_view line = log.substr(at, log.find('\n', at) - at);
+  return RegisterShortage{NumberBefore(line, ") to compile"), NumberBefore(line, " or higher")};
+}
+
 std::vector<std::string> PtxasNotes(const PtxasInfo& info) {
   std::vector<std::string> notes = info.serialised;
   notes.insert(notes.end(), info.performance.begin(), info.performance.end());

@@ -2,6 +2,7 @@
 #ifndef TILEJIT_BACKENDS_CUDA_PTXAS_INFO_H_
 #define TILEJIT_BACKENDS_CUDA_PTXAS_INFO_H_
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -27,6 +28,13 @@ struct PtxasInfo {
 
 // An empty or unknown log gives an empty result.
 PtxasInfo ParsePtxasInfo(std::string_view log);
+
+// Registers of a thread, and how many one of its instructions takes, where the assembler gave up
+// for that (C7602).
+struct RegisterShortage {
+  int available = 0, needed = 0;
+};
+std::optional<RegisterShortage> FindRegisterShortage(std::string_view log);
 
 // One line per entry with spills and per performance message, for a report.
 std::vector<std::string> PtxasNotes(const PtxasInfo& info);
