@@ -13,7 +13,8 @@
 namespace cli {
 namespace {
 
-constexpr int64_t kDefaultDim = 128;
+// Of a dim that is not given: small where there are many, whose product counts.
+int64_t DefaultDim(size_t dims) { return dims > 3 ? 16 : 128; }
 
 NamedValues Split(const std::vector<std::string>& texts, const char* option) {
   NamedValues values;
@@ -70,7 +71,16 @@ bool Fits(const tl_device_info& device, const Program& program) {
   return std::string_view(device.target).substr(0, program.target.size()) == program.target;
 }
 
+// A directory opens, and reading it throws.
+bool IsFile(const std::string& path) {
+  return std::ifstream(path, std::ios::binary) && !std::filesystem::is_directory(path);
+}
+
 }  // namespace
+
+std::string CheckTargetName(const std::string& name) {
+  return name.empty() ? "a target such as sm_90a or cpu is expected, and the text is empty" : "";
+}
 
 void AddProgramOptions(CLI::App& app, Program& program) {
   app.add_option("PROGRAM", program.name,
@@ -83,10 +93,7 @@ void AddProgramOptions(CLI::App& app, Program& program) {
       ->allow_extra_args(false);
   app.add_option("--target", program.target,
                  "compile for this target (sm_90a, cpu, reference) or GPU (H100), present or not")
-      ->check([](const std::string& name) {
-        return name.empty() ? "a target such as sm_90a or cpu is expected, and the text is empty"
-                            : "";
-      });
+      ->check(CheckTargetName);
   app.add_option("--shared-budget", program.shared_budget,
                  "bytes of shared memory per block to stay within; 0: what the target has")
       ->check(CLI::NonNegativeNumber);
@@ -121,15 +128,16 @@ void AddTargetsOption(CLI::App& app, std::vector<std::string>& targets, const st
 std::string ReadText(const std::string& path) {
   if (path == "-") return ReadAll(std::cin);
   std::ifstream in(path, std::ios::binary);
-  // A directory opens, and reading it throws.
-  return in && !std::filesystem::is_directory(path) ? ReadAll(in) : "";
+  return IsFile(path) ? ReadAll(in) : "";
 }
 
 void ReadPlan(const std::string& path, Program& program) {
   program.name = path;
   program.file = path == "-" ? "<stdin>" : path;
   program.source = ReadText(path);
-  if (program.source.empty()) throw UsageError("cannot read the plan '" + path + "'");
+  if (program.source.empty())
+    throw UsageError(IsFile(path) ? "the plan '" + path + "' is empty"
+                                  : "cannot read the plan '" + path + "'");
 }
 
 std::string DirectoryOf(const std::string& path) {
@@ -154,6 +162,7 @@ void Resolve(Program& program) {
   }
   program.source = ReadText(program.name);
   if (program.source.empty()) {
+    if (IsFile(program.name)) throw UsageError("'" + program.name + "' is empty");
     throw UsageError("'" + program.name +
                      "' is neither a readable file nor a family; families:" + FamilyList());
   }
@@ -223,15 +232,17 @@ Kernel Compile(tl_context* context, const Program& program, int32_t device) {
 }
 
 std::vector<int64_t> LaunchDims(const tl_kernel* kernel, const Program& program) {
+  size_t count = 0;
+  while (tl_kernel_dim_name(kernel, static_cast<uint32_t>(count))) ++count;
   std::vector<int64_t> dims;
   std::string defaults;
   size_t used = 0;
   for (uint32_t i = 0; const char* name = tl_kernel_dim_name(kernel, i); ++i) {
-    dims.push_back(kDefaultDim);
+    dims.push_back(DefaultDim(count));
     const auto given = std::find_if(program.dims.begin(), program.dims.end(),
                                     [&](const auto& dim) { return dim.first == name; });
     if (given == program.dims.end()) {
-      defaults += std::string(" ") + name + "=" + std::to_string(kDefaultDim);
+      defaults += std::string(" ") + name + "=" + std::to_string(dims.back());
       continue;
     }
     dims.back() = ParseDim(name, given->second);

@@ -40,6 +40,9 @@ void AddRunOptions(CLI::App& app, Program& program);
 // --target NAME,NAME... (repeatable).
 void AddTargetsOption(CLI::App& app, std::vector<std::string>& targets, const std::string& help);
 
+// What is wrong with the text of --target or --gpu, as CLI11 wants it; "": nothing.
+std::string CheckTargetName(const std::string& name);
+
 // A file, or standard input for "-"; "" if it cannot be read.
 std::string ReadText(const std::string& path);
 

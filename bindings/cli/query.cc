@@ -87,7 +87,8 @@ void AddQuery(CLI::App& app, Session& session) {
   AddProgramOptions(*command, session.program);
   command->get_option("--target")
       ->excludes(command->add_option("--gpu", session.program.target, "the same as --target")
-                     ->type_name("NAME"));
+                     ->type_name("NAME")
+                     ->check(CheckTargetName));
   const auto json = std::make_shared<bool>(false);
   command->add_flag("--json", *json, "print the report as JSON");
   SetExamples(*command,

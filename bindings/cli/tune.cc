@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <cinttypes>
+#include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <memory>
 #include <string>
 #include <utility>
@@ -235,6 +237,16 @@ int RunPlan(Program& plan, const Options& options) {
   return tuned == stops.size() ? kOk : kFailed;
 }
 
+// What is wrong with them; "": nothing.
+std::string CheckSeconds(const std::string& text, bool zero) {
+  char* end = nullptr;
+  const double seconds = std::strtod(text.c_str(), &end);
+  const bool number = !text.empty() && *end == '\0' && std::isfinite(seconds);
+  if (number && (seconds > 0 || (zero && seconds == 0))) return "";
+  return std::string("seconds are expected, ") + (zero ? "0 or more" : "more than 0") +
+         "; found '" + text + "'";
+}
+
 int Run(Program& program, const Options& options) {
   if (program.name.ends_with(".toml")) return RunPlan(program, options);
   Resolve(program);
@@ -261,12 +273,12 @@ void AddTune(CLI::App& app, Session& session) {
   command
       ->add_option("--budget", options->budget,
                    "seconds that it may take (30); of a plan, for each kernel")
-      ->check(CLI::PositiveNumber);
+      ->check([](const std::string& text) { return CheckSeconds(text, false); });
   command->add_option("--candidates", options->candidates, "compile at most so many; 0: no limit");
   command
       ->add_option("--candidate-seconds", options->candidate_seconds,
                    "that launches of one candidate may take; 0: by the default's time")
-      ->check(CLI::NonNegativeNumber);
+      ->check([](const std::string& text) { return CheckSeconds(text, true); });
   command->add_option("-j,--jobs", options->jobs, "how many compile at a time; 0: all cores")
       ->check(CLI::Range(0, 1024));
   command->add_option("--seed", options->seed, "of the inputs")->check(CLI::NonNegativeNumber);

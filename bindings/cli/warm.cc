@@ -43,9 +43,10 @@ int OnEvent(void* user, const tl_warm_event* e) {
     std::string place = e->program;
     if (e->program_line > 0)
       place += ":" + std::to_string(e->program_line) + ":" + std::to_string(e->program_column);
-    std::fprintf(stderr, "%serror: %s: %s\n  in %s (%s) for %s, asked for at %s:%d\n",
+    if (*e->params) place += std::string(" (") + e->params + ")";
+    std::fprintf(stderr, "%serror: %s: %s\n  in %s for %s, asked for at %s:%d\n",
                  progress.bar ? "\r\033[K" : "", tl_status_name(e->status), e->message,
-                 place.c_str(), e->params, e->target, progress.file.c_str(), e->line);
+                 place.c_str(), e->target, progress.file.c_str(), e->line);
   }
   if (progress.bar) DrawBar(*e);
   return 0;

@@ -113,7 +113,7 @@ StatusOr<Context::Prepared> Context::Prepare(const CompileRequest& request, Reco
   if (GivesAny(request, tuned)) {
     prepared.choice.from = Choice::From::kCaller;
   } else if (records == Records::kUse && !tuned.empty()) {
-    const auto found = FindRecord(program, module, prepared.destination, request.shared_budget);
+    const auto found = FindRecord(program, module, prepared.destination, request);
     if (found) {
       for (const auto& value : found->tuned.configuration) options.values.push_back(value);
       StatusOr<Module> configured = Bind(program, options);
@@ -133,9 +133,9 @@ StatusOr<Context::Prepared> Context::Prepare(const CompileRequest& request, Reco
 
 std::optional<FoundRecord> Context::FindRecord(const syntax::Program& program, const Module& bound,
                                                const Destination& destination,
-                                               int64_t shared_budget) const {
+                                               const CompileRequest& request) const {
   const std::vector<Record> records = store_->FindRecords(
-      RecordScope(program, bound, *destination.backend, destination.target, shared_budget));
+      RecordScope(program, bound, *destination.backend, destination.target, request));
   if (records.empty()) return std::nullopt;
   RecordQuery query{DimsOf(program, bound), {}, destination.device_name};
   if (destination.device) query.device_identity = DeviceIdentity(destination.device->info);

@@ -83,10 +83,10 @@ class Context {
   // A kernel that another process compiled, from the text of the bound program, on a device.
   StatusOr<std::shared_ptr<Kernel>> Adopt(std::string_view printed, int device,
                                           int64_t shared_budget, Artifact artifact);
-  // What was tuned for dims that are these or near.
+  // What was tuned for dims that are these or near; `bound` is what the request comes to.
   std::optional<FoundRecord> FindRecord(const syntax::Program& program, const Module& bound,
                                         const Destination& destination,
-                                        int64_t shared_budget) const;
+                                        const CompileRequest& request) const;
   // Keeps a tuned configuration where the cache may be written.
   Status PutRecord(const Record& record);
 

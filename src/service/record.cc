@@ -3,6 +3,8 @@
 #include <cmath>
 #include <tuple>
 
+#include "absl/algorithm/container.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
@@ -117,6 +119,26 @@ bool SameDevice(const TunedRecord& tuned, const RecordQuery& query) {
                            absl::AsciiStrToLower(query.device_name));
 }
 
+using NameSet = absl::flat_hash_set<std::string_view>;
+
+bool Mentions(const syntax::ExprRef& e, const NameSet& names) {
+  if (!e) return false;
+  return names.contains(e->text) ||
+         absl::c_any_of(e->args, [&](const syntax::ExprRef& arg) { return Mentions(arg, names); });
+}
+
+// A default that is computed from dims differs between near dims, whose records are to be found.
+NameSet ComparedParameters(const syntax::Program& program, const CompileRequest& request) {
+  NameSet follow, compared;
+  for (const syntax::Name& dim : program.dims) follow.insert(dim.text);
+  for (const syntax::Param& p : program.params) {
+    const bool given = absl::c_any_of(
+        request.params, [&](const auto& param) { return param.first == p.name.text; });
+    (!given && Mentions(p.default_value, follow) ? follow : compared).insert(p.name.text);
+  }
+  return compared;
+}
+
 }  // namespace
 
 std::string DeviceIdentity(const DeviceInfo& device) {
@@ -125,15 +147,13 @@ std::string DeviceIdentity(const DeviceInfo& device) {
 }
 
 std::string RecordScope(const syntax::Program& program, const Module& bound, const Backend& backend,
-                        const Target& target, int64_t shared_budget) {
+                        const Target& target, const CompileRequest& request) {
   std::string scope = absl::StrCat("record ", kFormat, "\npasses ", PassesHash(), "\ncodegen ",
                                    backend.CodegenIdentity(), "\ntarget ", target.identity,
-                                   "\nshared_budget ", shared_budget, "\nparameters");
+                                   "\nshared_budget ", request.shared_budget, "\nparameters");
+  const NameSet compared = ComparedParameters(program, request);
   for (const BoundParam& param : bound.params) {
-    bool is_parameter = false;
-    for (const syntax::Param& p : program.params)
-      is_parameter = is_parameter || p.name.text == param.name;
-    if (is_parameter) absl::StrAppend(&scope, " ", param.name, "=", param.value);
+    if (compared.contains(param.name)) absl::StrAppend(&scope, " ", param.name, "=", param.value);
   }
   return absl::StrCat(scope, "\n", syntax::Print(program));
 }

@@ -14,6 +14,7 @@
 #include "cache/store.h"
 #include "ir/module.h"
 #include "ir/syntax.h"
+#include "service/request.h"
 
 namespace tl {
 
@@ -51,10 +52,11 @@ struct TunedRecord {
 std::string DeviceIdentity(const DeviceInfo& device);
 
 // Whose records a program may take: those of the same text and parameters, for the same target, by
-// the same passes and code generator. `bound` has the parameters; tune parameters and dims are not
-// among what is compared.
+// the same passes and code generator. `bound` has the parameters that `request` comes to; tune
+// parameters and dims are not among what is compared, nor parameters that follow from dims unless
+// the request gives them.
 std::string RecordScope(const syntax::Program& program, const Module& bound, const Backend& backend,
-                        const Target& target, int64_t shared_budget);
+                        const Target& target, const CompileRequest& request);
 
 // The program's dims: fixed ones have their values, dynamic ones 0 until they are known.
 std::vector<TunedDim> DimsOf(const syntax::Program& program, const Module& bound);

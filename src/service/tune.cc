@@ -237,7 +237,7 @@ bool ProvesEnough(const Subject& s, const Outcome& outcome) {
 // The candidate that an earlier search found best.
 std::optional<size_t> Incumbent(const Context& context, const Subject& s) {
   const std::optional<FoundRecord> earlier =
-      context.FindRecord(s.program, s.bound, s.destination(), s.options.compile.shared_budget);
+      context.FindRecord(s.program, s.bound, s.destination(), s.options.compile);
   return earlier ? s.space.Find(earlier->tuned.configuration) : std::nullopt;
 }
 
@@ -256,9 +256,8 @@ Status Tune(Context& context, const TuneOptions& options, TuneResult& result) {
   TL_ASSIGN_OR_RETURN(result.outcome, Search(subject.space.combinations, lab, search));
   result.tuned = MakeRecord(subject, result.outcome);
   if (ProvesEnough(subject, result.outcome)) {
-    const std::string scope =
-        RecordScope(subject.program, subject.bound, *subject.device->backend,
-                    subject.device->info.target, options.compile.shared_budget);
+    const std::string scope = RecordScope(subject.program, subject.bound, *subject.device->backend,
+                                          subject.device->info.target, options.compile);
     result.recorded = context.PutRecord(ToRecord(scope, result.tuned)).ok();
   }
   TL_ASSIGN_OR_RETURN(

@@ -13,7 +13,7 @@ namespace {
 constexpr size_t kDefault = 0;
 constexpr size_t kFinalists = 3;  // besides the default
 constexpr size_t kFinalRounds = 9;
-constexpr size_t kLeastFinalRounds = 3;
+constexpr size_t kFinalRoundsAlone = 3;
 constexpr size_t kBuildsPerJob = 2;  // of a wave
 constexpr double kHopeless = 2;      // times the best: a few launches are enough to know
 constexpr double kMargin = 0.02;     // less is a tie
@@ -35,6 +35,7 @@ class Searcher {
     TL_RETURN_IF_ERROR(Halve());
     TL_ASSIGN_OR_RETURN(std::vector<size_t> finalists, Validate());
     if (finalists.empty()) return NoneRuns();
+    DropSlowest(finalists);
     TL_RETURN_IF_ERROR(Finals(finalists));
     finalists = Valid(finalists);
     if (finalists.empty()) return NoneRuns();
@@ -46,6 +47,8 @@ class Searcher {
  private:
   Candidate& at(size_t i) { return outcome_.candidates[i]; }
   bool Past(double share) { return lab_.Seconds() >= share * options_.max_seconds; }
+  // Is there time for what takes so long?
+  bool Fits(double seconds) { return lab_.Seconds() + seconds <= options_.max_seconds; }
   bool built_all() const {
     return options_.max_candidates > 0 && builds_ >= options_.max_candidates;
   }
@@ -81,7 +84,7 @@ class Searcher {
     }
     return absl::OkStatus();
   }
-  bool GoesOn() { return !built_all() && !Past(kExploreShare); }
+  bool GoesOn() { return !built_all() && !Past(kExploreShare) && Fits(Reserve()); }
 
   Status TryNext(const std::vector<size_t>& next) {
     std::erase_if(untried_,
@@ -187,11 +190,12 @@ class Searcher {
   Status Halve() {
     double round_ns = options_.round_ns;
     for (std::vector<size_t> racing = Racing(); racing.size() > kFinalists; racing = Racing()) {
-      if (Past(kHalveShare)) break;
+      const auto over = [&] { return Past(kHalveShare) || !Fits(Reserve()); };
+      if (over()) break;
       round_ns *= 2;
       // Rounds of all in turn: what disturbs the machine for a while disturbs them alike.
       for (size_t i : racing) {
-        if (Past(kHalveShare)) break;
+        if (over()) break;
         TL_RETURN_IF_ERROR(Time(i, {round_ns, 0}));
       }
       racing = Racing();
@@ -220,12 +224,14 @@ class Searcher {
       if (at(kDefault).validated) finalists.push_back(kDefault);
     }
     const size_t most = finalists.size() + wanted;
+    double begun = lab_.Seconds(), took = 0;
     for (size_t i : others) {
       if (finalists.size() >= most) break;
       if (at(kDefault).validated && at(i).ns > kFinalistSlack * at(kDefault).ns) continue;
       // Somebody has to win, and be right, whatever the clock says.
-      if (!finalists.empty() && Past(kValidateShare)) break;
+      if (!finalists.empty() && (Past(kValidateShare) || !Fits(took))) break;
       TL_RETURN_IF_ERROR(ValidateOne(i));
+      took = lab_.Seconds() - std::exchange(begun, lab_.Seconds());
       if (!at(i).validated) continue;
       at(i).fate = Fate::kMeasured;
       finalists.push_back(i);
@@ -250,20 +256,43 @@ class Searcher {
 
   // ---- finals
 
+  // As long as there is no time for a round of all; the first two are the default and the fastest.
+  void DropSlowest(std::vector<size_t>& finalists) {
+    while (finalists.size() > 2 && !Fits(RoundSeconds(finalists))) {
+      const size_t i = finalists.back();
+      at(i).fate = Fate::kStopped;
+      lab_.Report({i, Fate::kStopped, nullptr, at(i).ns, done_});
+      finalists.pop_back();
+    }
+  }
+
+  // One round at least: who wins was measured beside the default.
   Status Finals(const std::vector<size_t>& finalists) {
+    double took = 0;
     for (size_t i : finalists) at(i).times.clear();
     // Nobody to race: its time is still wanted.
-    const size_t rounds = finalists.size() > 1 ? kFinalRounds : kLeastFinalRounds;
-    for (size_t round = 0; round < rounds; ++round) {
-      if (round >= kLeastFinalRounds && Past(1)) break;
+    const size_t rounds = finalists.size() > 1 ? kFinalRounds : kFinalRoundsAlone;
+    for (size_t round = 0; round < rounds && (round == 0 || Fits(took)); ++round) {
+      const double begun = lab_.Seconds();
       // Who comes first changes, so that nobody always follows the same one.
       for (size_t k = 0; k < finalists.size(); ++k) {
         const size_t i = finalists[(k + round) % finalists.size()];
         if (at(i).fate != Fate::kMeasured) continue;
         TL_RETURN_IF_ERROR(Time(i, {2 * options_.round_ns, 0}));
       }
+      took = lab_.Seconds() - begun;
     }
     return absl::OkStatus();
+  }
+
+  // For validating one, and a final round of it and the default.
+  double Reserve() { return 2 * RoundSeconds({kDefault, best_}); }
+
+  // What a final round will take: each is launched twice before it is timed.
+  double RoundSeconds(const std::vector<size_t>& finalists) {
+    double ns = 0;
+    for (size_t i : finalists) ns += 2 * at(i).ns + std::max(at(i).ns, 2 * options_.round_ns);
+    return ns * 1e-9;
   }
 
   void Decide(std::vector<size_t> finalists) {
@@ -308,10 +337,14 @@ class Searcher {
     }
     if (!fault) return absl::DeadlineExceededError("the budget was over before anything ran");
     ErrorDetail detail = DetailOf(*fault);
+    const std::string_view slow =
+        absl::IsDeadlineExceeded(*fault)
+            ? "; it may be slow alone: a larger max_seconds, or candidate_seconds, gives it time"
+            : "";
     return MakeError(fault->code(),
                      absl::StrCat("none of ", combinations_.size(),
                                   " combinations of tune parameters can be used (", failed,
-                                  " were tried); the first of them: ", fault->message()),
+                                  " were tried); the first of them: ", fault->message(), slow),
                      std::move(detail));
   }
 

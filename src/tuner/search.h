@@ -5,8 +5,8 @@
 //   halve     the others are timed again, longer each time, and the slower half stopped, until few
 //             are left.
 //   validate  the fastest of these, until there are as many right ones as can be finalists.
-//   finals    finalists and the default are timed in turn, round by round. The default stays unless
-//             it is beaten beyond doubt (statistics.h).
+//   finals    finalists and the default are timed in turn, round by round, while there is time. The
+//             default stays unless it is beaten beyond doubt (statistics.h).
 #ifndef TILEJIT_TUNER_SEARCH_H_
 #define TILEJIT_TUNER_SEARCH_H_
 

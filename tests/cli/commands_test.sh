@@ -169,13 +169,14 @@ TL_CACHE_DIR=$WORK/sealed expect 3 '^family = "softmax"' \
   compile softmax -p t=bf16 --target reference --pack warm.pack --sealed
 printf '[[kernel]]\nfamily = "softmax"\nparams = { q = 1 }\n[[kernel]]\nfile = "bad.tl"\n' >>plan.toml
 TL_CACHE_DIR=$WORK/warmed expect 3 'in softmax .q=1. for reference, asked for at plan.toml:8$' warm plan.toml
-TL_CACHE_DIR=$WORK/warmed expect 3 'in bad.tl:6:7 .. for reference, asked for at plan.toml:11$' warm plan.toml
+TL_CACHE_DIR=$WORK/warmed expect 3 'in bad.tl:6:7 for reference, asked for at plan.toml:11$' warm plan.toml
 TL_CACHE_DIR=$WORK/warmed expect 3 '^5 kernels: 0 compiled, 3 were there, 2 failed$' warm plan.toml
 printf 'plan = 1\n[[kernel]]\nfamly = "softmax"\n' >typo.toml
 expect 3 "^error: INVALID_ARGUMENT: a kernel has no key 'famly'.*did you mean 'family'" warm typo.toml
 expect 3 '^typo.toml:3:1$' warm typo.toml
 expect 3 'there is no target or GPU .sm_1' warm plan.toml --target reference,sm_1
 expect 2 "cannot read the plan 'missing.toml'" warm missing.toml
+expect 2 "the plan '/dev/null' is empty" warm /dev/null
 
 # Queries.
 expect 0 '^configuration .*bm=' query gemm -p t=bf16 --gpu H100
@@ -183,6 +184,9 @@ expect 0 'bytes of shared memory' query gemm -p t=bf16 --target sm_80
 expect 0 '"cached": false' query gemm -p t=bf16 --target sm_80 --json
 expect 0 '^cached         yes, built by reference' query good.tl --target reference
 expect 2 'excludes' query gemm --target sm_80 --gpu H100
+expect 2 'gpu.*the text is empty' query gemm --gpu ''
+expect 3 "'where rows > 0' does not hold" query gemm -p rows=-5 --target sm_90a
+expect 2 "'/dev/null' is empty" compile /dev/null
 
 if "$TL" devices | grep -q ' cpu '; then
   expect 0 'PASS' check gemm --backend cpu -p M=129 -p N=72 -p K=40
@@ -199,7 +203,16 @@ if "$TL" devices | grep -q ' cpu '; then
   expect 0 '"configuration_from": "nearest record"' query softmax -p t=f32 -p N=100 --target cpu --json
   expect 0 '"configuration_from": "record"' compile "${softmax[@]}" --target cpu --emit report
   expect 0 '^chosen by      caller$' query "${softmax[@]}" -p bm=8 --target cpu
-  expect 2 'budget' tune softmax --budget 0
+  for seconds in 0 -1 inf nan '' 3s; do
+    expect 2 "budget.*more than 0; found '$seconds'" tune softmax --budget "$seconds"
+  done
+  expect 2 "candidate-seconds.*0 or more; found 'inf'" tune softmax --candidate-seconds inf
+  # A parameter that follows from a dim keeps nobody from the record of a near one.
+  expect 0 '^  recorded' tune gemm -p t=f32 -p M=48 -p N=64 -p K=32 --target cpu --candidates 2
+  for m in 33 64 90; do
+    expect 0 'nearest record' query gemm -p t=f32 -p M=$m -p N=64 -p K=32 --target cpu
+  done
+  expect 0 '^chosen by      default' query gemm -p t=f32 -p M=48 -p N=64 -p K=32 -p rows=16 --target cpu
   # A plan: what is for this device, each with its dims; what fails keeps nobody else from it.
   cat >tune.toml <<'END'
 plan = 1

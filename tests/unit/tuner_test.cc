@@ -344,6 +344,23 @@ TEST(Tuner, Budgets) {
   }
 }
 
+// However slow launches are, hardly more than one round of two is over time.
+TEST(Tuner, TimeIsKept) {
+  for (double seconds : {0.01, 0.3, 1.0, 4.0}) {
+    for (double budget : {1.0, 3.0, 10.0, 30.0, 100.0}) {
+      FakeLab lab;
+      lab.seconds_per_round = 3 * seconds;  // two launches before that which is timed
+      for (size_t i = 0; i < 100; ++i) lab.ns[i] = seconds * (1e9 + static_cast<double>(i));
+      const StatusOr<Outcome> found = Search(Square(10), lab, {.max_seconds = budget, .jobs = 2});
+      ASSERT_TRUE(found.ok()) << found.status();
+      // The default, once and then beside another.
+      const double least = 3 * lab.seconds_per_round;
+      EXPECT_LE(lab.Seconds(), std::max(least, budget + lab.seconds_per_round))
+          << seconds << " of " << budget;
+    }
+  }
+}
+
 TEST(Tuner, CancelledWhileItRuns) {
   for (int rounds : {0, 1, 5, 12}) {
     FakeLab lab;
