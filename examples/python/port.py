@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """TileLang programs with nothing changed but the imports: a product with ReLU, softmax, RMSNorm+SiLU in the factory style,
-and a product in the newer one. Each is run and compared with NumPy in float64: on the GPU through PyTorch where there
+and a product, softmax, RMSNorm+SiLU in the newer one. Each is run and compared with NumPy in float64: on the GPU through PyTorch where there
 is one, else on the CPU.
 
     PYTHONPATH=bindings/python examples/python/port.py [--backend cpu|cuda|reference] [--emit DIRECTORY]
@@ -127,6 +127,51 @@ def gemm(A, B, block_M: int = 64, block_N: int = 64, block_K: int = 32, dtype=T.
     return C
 
 
+@tilelang.jit
+def softmax_rows(X, block_M: int = 4, dtype=T.float16):
+    M, N = T.const("M, N")
+    X: T.Tensor((M, N), dtype)
+    Y = T.empty((M, N), dtype)
+
+    with T.Kernel(T.ceildiv(M, block_M), threads=128) as bx:
+        x = T.alloc_fragment((block_M, N), T.float32)
+        row_max = T.alloc_fragment((block_M,), T.float32)
+        row_sum = T.alloc_fragment((block_M,), T.float32)
+        T.copy(X[bx * block_M, 0], x)
+        T.reduce_max(x, row_max, dim=1)
+        for i, j in T.Parallel(block_M, N):
+            x[i, j] = T.exp(x[i, j] - row_max[i])
+        T.reduce_sum(x, row_sum, dim=1)
+        for i, j in T.Parallel(block_M, N):
+            x[i, j] = x[i, j] / row_sum[i]
+        T.copy(x, Y[bx * block_M, 0])
+
+    return Y
+
+
+@tilelang.jit
+def rms_norm_rows(X, gamma, block_M: int = 8, dtype=T.float16):
+    M, C = T.const("M, C")
+    X: T.Tensor((M, C), dtype)
+    gamma: T.Tensor((C,), dtype)
+    Y = T.empty((M, C), dtype)
+
+    with T.Kernel(T.ceildiv(M, block_M), threads=128) as bm:
+        x = T.alloc_fragment((block_M, C), T.float32)
+        squares = T.alloc_fragment((block_M, C), T.float32)
+        ss = T.alloc_fragment((block_M,), T.float32)
+        T.copy(X[bm * block_M, 0], x)
+        for i, j in T.Parallel(block_M, C):
+            squares[i, j] = x[i, j] * x[i, j]
+        T.reduce_sum(squares, ss, dim=1)
+        for i, j in T.Parallel(block_M, C):
+            x[i, j] = x[i, j] * T.rsqrt(ss[i] / C + 1e-5) * gamma[j]
+            x[i, j] = x[i, j] * T.sigmoid(x[i, j])
+        T.copy(x, Y[bm * block_M, 0])
+
+    return Y
+
+
 # ---- The driver
 
 class Arrays:
@@ -179,6 +224,17 @@ def run_gemm(arrays):
     return gemm.compile(M=100, N=130, K=72), gemm(a, b), arrays.f64(a) @ arrays.f64(b).T
 
 
+def run_softmax_rows(arrays):
+    x = arrays.normal(77, 250)
+    return softmax_rows.compile(M=77, N=250), softmax_rows(x), reference_softmax(arrays.f64(x))
+
+
+def run_rms_norm_rows(arrays):
+    x, gamma = arrays.normal(45, 160), arrays.normal(160)
+    expected = reference_rms_norm_silu(arrays.f64(x), arrays.f64(gamma))
+    return rms_norm_rows.compile(M=45, C=160), rms_norm_rows(x, gamma), expected
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--backend", choices=["cpu", "cuda", "reference"], help="default: the best device")
@@ -186,13 +242,13 @@ def main():
     arguments = parser.parse_args()
     context = tilelang.default_context()
     device = context.find_device(arguments.backend)
-    for factory in (matmul, softmax, rms_norm_silu, gemm):
+    for factory in (matmul, softmax, rms_norm_silu, gemm, softmax_rows, rms_norm_rows):
         factory.target = device.backend
     arrays = Arrays(not device.uses_host_memory)
     print(f"device: {device.name}")
 
     failed = 0
-    for run in (run_matmul, run_softmax, run_rms_norm_silu, run_gemm):
+    for run in (run_matmul, run_softmax, run_rms_norm_silu, run_gemm, run_softmax_rows, run_rms_norm_rows):
         kernel, result, expected = run(arrays)
         # f16 has 11 bits; sums are of f32.
         error = np.abs(arrays.f64(result) - expected) / (np.abs(expected) + 1e-2)

@@ -20,7 +20,7 @@ trap 'rm -rf "$WORK"' EXIT
 BACKEND=reference
 ! "$BUILD/bin/tl" devices | grep -q ' cpu ' || BACKEND=cpu
 "$PYTHON" "$ROOT/examples/python/port.py" --backend $BACKEND --emit "$WORK" | tee "$WORK/out"
-[ "$(grep -c pass "$WORK/out")" = 4 ]
+[ "$(grep -c pass "$WORK/out")" = 6 ]
 "$PYTHON" "$ROOT/examples/python/serve.py" | grep 'all right.* after sealing 0'
 # What they became is right on a GPU too, as far as that shows without one.
 for program in "$WORK"/*.tl; do

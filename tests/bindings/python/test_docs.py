@@ -28,7 +28,7 @@ def blocks(kind):
 class DocsTest(unittest.TestCase):
     def test_the_programs_are_those_of_the_example(self):
         example = (ROOT / "examples/python/port.py").read_text()
-        self.assertEqual(len(blocks("python")), 5)
+        self.assertEqual(len(blocks("python")), 7)
         for block in blocks("python"):
             self.assertIn(block, example)
 
