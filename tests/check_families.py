@@ -11,13 +11,14 @@ import sys
 # Families whose name is a word of the language as well.
 OPS = {"gemm"}
 CASES = 8
+# Those that are checked on AMD's architectures.
+ON_AMD = ("gemm", "softmax", "rms_norm", "attention")
 
 
-def too_few_cases(root):
-    lines = (root / "tests/programs/table/families.txt").read_text().splitlines()
+def too_few_cases(root, table, names):
+    lines = (root / "tests/programs/table" / table).read_text().splitlines()
     cases = collections.Counter(line.split()[0] for line in lines if line and line[0] != "#")
-    names = sorted(f.stem for f in root.glob("kernels/*.tl"))
-    return [f"families.txt: {cases[n]} cases of {n}, {CASES} are wanted" for n in names if cases[n] < CASES]
+    return [f"{table}: {cases[n]} cases of {n}, {CASES} are wanted" for n in names if cases[n] < CASES]
 
 
 def main():
@@ -27,7 +28,8 @@ def main():
         print("no families")
         return 77
     literal = re.compile(r'"(' + "|".join(sorted(names)) + r')(\.tl)?"')
-    errors = too_few_cases(root)
+    errors = too_few_cases(root, "families.txt", sorted(f.stem for f in root.glob("kernels/*.tl")))
+    errors += too_few_cases(root, "amd.txt", ON_AMD)
     for top in ("src", "cache", "abi", "bindings"):
         for file in sorted(root.glob(f"{top}/**/*")):
             if file.suffix not in (".h", ".cc", ".c", ".inc"):
