@@ -56,6 +56,7 @@ check() {
   step rows "$PREFIX/bin/abi_check_rows" --gtest_filter='*/cuda'
   step attention "$PREFIX/bin/abi_check_attention" --gtest_filter='*/cuda'
   step example "$PREFIX/bin/example_gemm"
+  step "example of a program of one's own" "$PREFIX/bin/example_custom_kernel"
   step quickstart "$PREFIX/examples/quickstart.sh" --prebuilt "$PREFIX"
   for table in checks families; do
     for shard in 0 1 2 3 4 5; do

@@ -1,9 +1,11 @@
 /* A tile program of one's own, as a string: first with a mistake, to see how it is reported, then
- * right. Runs on the CPU, or on the interpreter where the CPU module is not installed. */
+ * right, on the best device: a GPU, the CPU, or the interpreter where nothing else is there. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <tl/tl.h>
+
+#include "device_memory.h"
 
 /* Y = alpha · X / (1 + |X|), row by row; M and N are known at launch only. */
 static const char kProgram[] =
@@ -54,26 +56,16 @@ static tl_kernel* compile(tl_context* context, const char* text, int32_t device)
   return kernel;
 }
 
-/* The best device that uses the host's memory. */
-static int32_t host_device(tl_context* context) {
-  tl_device_info info = TL_INIT(tl_device_info);
-  for (int32_t i = 0; tl_device_get(context, i, &info) == TL_OK; ++i) {
-    if (!strcmp(info.backend, "cpu") || !strcmp(info.backend, "reference")) {
-      printf("device: %s\n", info.name);
-      return i;
-    }
-  }
-  return -1;
-}
-
-static int launch_and_verify(tl_kernel* kernel, int32_t device) {
+static int launch_and_verify(tl_kernel* kernel, int32_t device, memory* m) {
   static float x[kRows * kColumns], y[kRows * kColumns];
-  void* tensors[] = {x, y};
+  void* tensors[2];
   const int64_t dims[] = {kRows, kColumns};
   const tl_scalar alpha = {.f = 2.5};
   tl_launch_args args = TL_INIT(tl_launch_args);
-  int wrong = 0;
+  int wrong = 0, launched;
   for (int i = 0; i < kRows * kColumns; ++i) x[i] = (float)(i % 201 - 100) / 10;
+  tensors[0] = memory_upload(m, x, sizeof(x));
+  tensors[1] = memory_upload(m, y, sizeof(y));
   args.device = device;
   args.tensors = tensors;
   args.num_tensors = 2;
@@ -81,10 +73,11 @@ static int launch_and_verify(tl_kernel* kernel, int32_t device) {
   args.num_dims = 2;
   args.scalars = &alpha;
   args.num_scalars = 1;
-  if (tl_launch(kernel, &args) != TL_OK) {
-    print_error(kProgram);
-    return 1;
-  }
+  launched = tl_launch(kernel, &args) == TL_OK;
+  if (!launched) print_error(kProgram);
+  launched = launched && memory_download(m, y, tensors[1], sizeof(y)) == 0;
+  for (int i = 0; i < 2; ++i) memory_free(m, tensors[i]);
+  if (!launched) return 1;
   for (int i = 0; i < kRows * kColumns; ++i)
     wrong += !(fabs(y[i] - 2.5 * x[i] / (1 + fabs(x[i]))) <= 1e-6);
   printf("%d of %d elements wrong\n", wrong, kRows * kColumns);
@@ -94,13 +87,20 @@ static int launch_and_verify(tl_kernel* kernel, int32_t device) {
 int main(void) {
   tl_context* context = NULL;
   tl_kernel* kernel;
-  int32_t device;
+  tl_device_info info = TL_INIT(tl_device_info);
+  const int32_t device = 0;
+  memory m;
   int status = 1;
-  if (tl_context_create(NULL, &context) != TL_OK) {
+  if (tl_context_create(NULL, &context) != TL_OK ||
+      tl_device_get(context, device, &info) != TL_OK) {
     print_error("");
     return 1;
   }
-  device = host_device(context);
+  if (memory_open(&m, &info)) {
+    fprintf(stderr, "no memory on backend %s\n", info.backend);
+    return 1;
+  }
+  printf("device: %s\n", info.name);
 
   printf("with a mistake:\n");
   kernel = compile(context, kMistaken, device);
@@ -113,7 +113,7 @@ int main(void) {
 
   printf("without:\n");
   kernel = compile(context, kProgram, device);
-  if (kernel) status = launch_and_verify(kernel, device);
+  if (kernel) status = launch_and_verify(kernel, device, &m);
   tl_kernel_release(kernel);
   tl_context_release(context);
   return status;

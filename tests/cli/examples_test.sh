@@ -18,6 +18,12 @@ grep -q "unknown name 'xx'" "$TL_CACHE_DIR/custom"
   tee "$TL_CACHE_DIR/plugin"
 [ "$(grep -c 'all right' "$TL_CACHE_DIR/plugin")" = 2 ]
 "$BUILD/bin/example_serve" | grep 'all right.* after sealing 0'
+PLAN=$(dirname "$0")/../../examples/cpp/mini_server/plan.toml
+# The C examples take the best device, a GPU where there is one.
+if "$BUILD/bin/tl" devices | grep -q ' cuda '; then
+  "$BUILD/bin/example_mini_server" --plan "$PLAN" --backend cuda --threads 3 --rounds 3 --tokens 40 |
+    grep 'compiled after sealing: 0'
+fi
 # These run on the CPU only.
 if "$BUILD/bin/tl" devices | grep -q ' cpu '; then
   # And for whatever else there is a compiler of, which needs no GPU.
@@ -26,7 +32,6 @@ if "$BUILD/bin/tl" devices | grep -q ' cpu '; then
     ! "$BUILD/bin/tl" compile vector_add --target $target >"$TL_CACHE_DIR/tried" 2>&1 || TARGETS+=,$target
   done
   "$(dirname "$0")/../../examples/offline/warm.sh" --prebuilt "$BUILD" --target "$TARGETS"
-  PLAN=$(dirname "$0")/../../examples/cpp/mini_server/plan.toml
   "$BUILD/bin/example_mini_server" --plan "$PLAN" --backend cpu --threads 3 --rounds 3 --tokens 40 |
     tee "$TL_CACHE_DIR/server"
   grep -q '3 kernels, 3 of them compiled now' "$TL_CACHE_DIR/server"
