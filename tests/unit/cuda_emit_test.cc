@@ -162,6 +162,8 @@ TEST_F(ExprTextTest, FunctionsAndCasts) {
       {MakeCall(MathFn::kAbs, {i_}), "tl_abs(v0)"},
       {MakeCall(MathFn::kFin, {f_}), "tl_fin(v3)"},
       {MakeCall(MathFn::kSigmoid, {f_}), "tl_sigmoid(v3)"},
+      {MakeCall(MathFn::kExp2, {f_}), "tl_exp2(v3)"},
+      {MakeCall(MathFn::kExp2, {d_}), "tl_exp2(v4)"},
       {MakeCall(MathFn::kPow, {f_, F(2)}), "powf(v3, 2.0f)"},
       {Bin(BinaryOp::kMax, f_, F(0)), "fmaxf(v3, 0.0f)"},
       {Bin(BinaryOp::kMin, d_, d_), "fmin(v4, v4)"},

@@ -291,7 +291,7 @@ StatusOr<Text> ExprEmitter::EmitCall(const Call& c, ScalarType type) const {
   if (c.fn == MathFn::kAbs && IsInt(x.type)) {
     return CallText("tl_abs", {x.text}, CType::kI64, Range{Range::kMin, Range::kMax, true});
   }
-  if (c.fn == MathFn::kFin || c.fn == MathFn::kSigmoid) {
+  if (c.fn == MathFn::kFin || c.fn == MathFn::kSigmoid || c.fn == MathFn::kExp2) {
     return CallText(absl::StrCat("tl_", tl::Name(c.fn)), {x.text}, x.type);
   }
   std::string name(CFunction(c.fn));

@@ -2,7 +2,7 @@
 // Needs from the language's own part: TL_FN (function qualifiers), tl_bits, tl_float, tl_bits64,
 // tl_double (bit casts), atomicAdd, atomicMax, atomicMin, atomicCAS, and the C library's float
 // functions. Where TL_NATIVE_F16, _BF16, _BF16_VALUE or _FP8 is defined, also the raw conversions named
-// below; where TL_NATIVE_SIGMOID is, tl_sigmoid of a float.
+// below; where TL_NATIVE_SIGMOID or TL_NATIVE_EXP2 is, tl_sigmoid or tl_exp2 of a float.
 // prelude.h says what the lines are that begin with //@.
 
 //@ tl_inf32 tl_nan32
@@ -190,6 +190,11 @@ TL_FN int tl_box_place(long long at) {
 // x, or 0 where x is infinite or NaN.
 TL_FN float tl_fin(float x) { return x - x == 0.0f ? x : 0.0f; }
 TL_FN double tl_fin(double x) { return x - x == 0.0 ? x : 0.0; }
+//@ tl_exp2
+#ifndef TL_NATIVE_EXP2
+TL_FN float tl_exp2(float x) { return exp2f(x); }
+#endif
+TL_FN double tl_exp2(double x) { return exp2(x); }
 //@ tl_sigmoid
 #ifndef TL_NATIVE_SIGMOID
 TL_FN float tl_sigmoid(float x) { return 1.0f / (1.0f + expf(-x)); }
