@@ -40,19 +40,13 @@ void ReduceSlots(Lowering& l, const Running& r, BufferId src, const ExprRef& ide
   });
 }
 
-// Lanes whose numbers differ in the bits of a digit along the reduced dim hold parts of one line.
-void ReduceLanes(Lowering& l, const Running& r) {
-  int64_t weight = 1;
-  const auto digits = *r.src.DimDigits(LayoutAxis::kLane);
-  for (const FragmentLayout::DimDigit& digit : digits) {
-    for (int64_t mask = weight; digit.dim == r.dim && mask < weight * digit.radix; mask *= 2) {
-      l.Slots("s", r.slots, [&](const ExprRef& s) {
-        const VarId other = l.module().AddVar("other", ComputeType(r.type), VarRole::kLet);
-        l.Emit(LaneExchange{other, Read(l, r, s), static_cast<int>(mask)});
-        Fold(l, r, s, l.Read(other));
-      });
-    }
-    weight *= digit.radix;
+void ReduceLanes(Lowering& l, const Running& r, const std::vector<int>& masks) {
+  for (int mask : masks) {
+    l.Slots("s", r.slots, [&](const ExprRef& s) {
+      const VarId other = l.module().AddVar("other", ComputeType(r.type), VarRole::kLet);
+      l.Emit(LaneExchange{other, Read(l, r, s), mask});
+      Fold(l, r, s, l.Read(other));
+    });
   }
 }
 
@@ -248,7 +242,7 @@ bool ReduceRegisters(Lowering& l, const Reduce& reduce) {
   const Running r{reduce.op,   *src, reduce.dim, type, l.LocalArray("acc", type, dst->slots()),
                   dst->slots()};
   ReduceSlots(l, r, reduce.src.buffer, identity);
-  ReduceLanes(l, r);
+  if (!l.LanesOf(reduce.dst.buffer)) ReduceLanes(l, r, LanesAlong(r.src, r.dim));
   ReduceWarps(l, r, *dst);
   l.Slots("s", r.slots, [&](const ExprRef& s) {
     ExprRef value = Read(l, r, s);
@@ -259,6 +253,14 @@ bool ReduceRegisters(Lowering& l, const Reduce& reduce) {
     l.Emit(Store{reduce.dst.buffer, {s}, StoreOp::kSet, ConvertTo(to, value)});
   });
   return true;
+}
+
+void FinishReducer(Lowering& l, BufferId reducer) {
+  const std::vector<int>* lanes = l.LanesOf(reducer);
+  if (!lanes) return;
+  const FragmentLayout& layout = *l.LayoutOf(reducer);
+  ReduceLanes(l, {ReduceOp::kSum, layout, 0, l.buffer(reducer).dtype, reducer, layout.slots()},
+              *lanes);
 }
 
 bool RunsInOrder(const FragmentLayout& layout, int dim) {

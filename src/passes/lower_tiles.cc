@@ -258,7 +258,7 @@ class LaunchLowering {
       if (l_.LayoutOf(x->c)) l_.Emit(s);
       return;
     }
-    if (As<Finish>(s)) return;  // a reducer of this path is complete at all times
+    if (const Finish* x = As<Finish>(s)) return FinishReducer(l_, x->reducer);
     if (ChangesMemory(s) && l_.cooperative()) {
       Block body = l_.Capture([&] { l_.Apart([&] { LowerElementStmt(l_, s); }); });
       return l_.Emit(OnFirstThread{l_.team(), std::move(body)});

@@ -102,7 +102,13 @@ Lowering::Lowering(Module& module, const Target& target, const Launch& launch, b
       cooperative_(target.simt || (target.channels && launch.groups > 1)),
       may_stage_(may_stage),
       stores_(module, target, launch),
+      partial_sums_(FindPartialSums(module, launch)),
       written_(WrittenTensors(module, launch.body)) {}
+
+const std::vector<int>* Lowering::LanesOf(BufferId reducer) const {
+  const auto it = partial_sums_.find(reducer);
+  return it == partial_sums_.end() ? nullptr : &it->second;
+}
 
 int Lowering::Box(TensorBox box) {
   for (size_t i = 0; i < boxes_.size(); ++i) {

@@ -22,6 +22,7 @@
 #include "passes/bulk_stores.h"
 #include "passes/divisor.h"
 #include "passes/interval.h"
+#include "passes/partial_sums.h"
 
 namespace tl {
 
@@ -136,6 +137,9 @@ class Lowering {
 
   // ---- Fragments in registers (see layout/fragment_layout.h)
 
+  // The exchanges between lanes that complete a reducer at its `finish`; null: it is complete at
+  // all times.
+  const std::vector<int>* LanesOf(BufferId reducer) const;
   // Null: the tile lies in shared memory, or is no fragment.
   const FragmentLayout* LayoutOf(BufferId id) const { return buffer(id).layout.get(); }
   // This thread's places, and the warp's number. Defined once, where the launch starts.
@@ -256,6 +260,7 @@ class Lowering {
   bool cooperative_;
   const bool may_stage_;
   const BulkStores stores_;
+  const PartialSums partial_sums_;
   Block* out_ = nullptr;
   Span span_;
   int id_ = 0;
@@ -307,6 +312,7 @@ bool GemmRegisters(Lowering& l, const Gemm& gemm);
 // Its part for instructions of four warps.
 void GemmInPlace(Lowering& l, const Gemm& gemm);
 bool ReduceRegisters(Lowering& l, const Reduce& reduce);
+void FinishReducer(Lowering& l, BufferId reducer);
 // Where both tiles lie so, cumsum runs on registers: threads that come one after the other hold
 // elements along `dim` that do, and each thread neighbours.
 bool RunsInOrder(const FragmentLayout& layout, int dim);
