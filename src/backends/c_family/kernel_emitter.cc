@@ -351,14 +351,6 @@ StatusOr<Text> KernelEmitter::Rounded(VarId var, const ExprRef& value) const {
   return exprs_.Emit(MakeCast(v.dtype, value));
 }
 
-// The number of the thread's warp, which is one for all its lanes: the compiler does not see that.
-bool KernelEmitter::IsWarp(const ExprRef& e) const {
-  const Binary* division = As<Binary>(e);
-  const VarRef* thread = division ? As<VarRef>(division->lhs) : nullptr;
-  return thread && thread->var == launch_.thread && division->op == BinaryOp::kDiv &&
-         IsInt(division->rhs, target_.warp_size) && threads_ % target_.warp_size == 0;
-}
-
 Status KernelEmitter::EmitLet(const Let& s) {
   TL_ASSIGN_OR_RETURN(Text value, Rounded(s.var, s.value));
   const Var& v = module_.var(s.var);
@@ -366,8 +358,7 @@ Status KernelEmitter::EmitLet(const Let& s) {
   const CType type = is_mutable ? MutableType(v) : value.type;
   const Range range = is_mutable ? RangeOf(v.dtype) : value.range;
   const std::string declared = Declare(s.var, type, range);
-  const std::string_view wrap = s.pinned ? "tl_keep" : IsWarp(s.value) ? "tl_uniform" : "";
-  const std::string text = wrap.empty() ? value.text : absl::StrCat(wrap, "(", value.text, ")");
+  const std::string text = s.pinned ? absl::StrCat("tl_keep(", value.text, ")") : value.text;
   Line(absl::StrCat(is_mutable ? "" : "const ", declared, " = ", text, ";"));
   return absl::OkStatus();
 }

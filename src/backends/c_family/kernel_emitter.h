@@ -45,7 +45,6 @@ class KernelEmitter {
 
   Status EmitBlock(const Block& block);
   Status EmitStmt(const Stmt& stmt);
-  bool IsWarp(const ExprRef& e) const;
   Status EmitLet(const Let& s);
   Status EmitAssign(const Assign& s);
   Status EmitAlloc(const Alloc& s);

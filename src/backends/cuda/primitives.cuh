@@ -191,9 +191,6 @@ template <int kBytes> TL_FN void tl_store(void* dst, const void* src, tl_policy 
 template <class T> TL_FN T tl_keep(T x) {
   return __shfl_sync(0xffffffffu, x, (int)(threadIdx.x & 31));
 }
-// A number that all lanes of a warp agree on, where the compiler is to know that.
-//@ tl_uniform
-TL_FN int tl_uniform(int x) { return __shfl_sync(0xffffffffu, x, 0); }
 //@ tl_lane_xor
 template <class T> TL_FN T tl_lane_xor(T x, int mask) {
   return __shfl_xor_sync(0xffffffffu, x, mask);

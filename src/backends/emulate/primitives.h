@@ -235,7 +235,6 @@ template <class T>
 TL_FN T tl_keep(T x) {
   return x;
 }
-TL_FN int tl_uniform(int x) { return x; }
 template <class T>
 TL_FN T tl_lane_xor(T x, int mask, int line = __builtin_LINE()) {
   unsigned long long bits = 0;

@@ -75,8 +75,6 @@ template <class T> TL_FN T tl_keep(T x) {
   asm("" : "+v"(x));
   return x;
 }
-//@ tl_uniform
-TL_FN int tl_uniform(int x) { return __builtin_amdgcn_readfirstlane(x); }
 //@ tl_lane_xor
 TL_FN int tl_lane() {
   return (int)__builtin_amdgcn_mbcnt_hi(~0u, __builtin_amdgcn_mbcnt_lo(~0u, 0u));
