@@ -57,6 +57,10 @@ check() {
   step attention "$PREFIX/bin/abi_check_attention" --gtest_filter='*/cuda'
   step example "$PREFIX/bin/example_gemm"
   step "example of a program of one's own" "$PREFIX/bin/example_custom_kernel"
+  step "example of a plugin" "$PREFIX/bin/example_plugin_host" "$PREFIX/bin/example_plugin.so" \
+    "$PREFIX/lib/libtilejit.so.1"
+  [ ! -e "$PREFIX/bin/example_embed" ] || step "example in Rust" env LD_LIBRARY_PATH="$PREFIX/lib" \
+    "$PREFIX/bin/example_embed"
   step quickstart "$PREFIX/examples/quickstart.sh" --prebuilt "$PREFIX"
   for table in checks families; do
     for shard in 0 1 2 3 4 5; do

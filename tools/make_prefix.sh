@@ -45,6 +45,9 @@ for file in "$ROOT"/build/bin/{example_*,perf_*,unit_*_gpu,abi_*}; do
   [ -f "$file" ] && [ -x "$file" ] || continue
   strip -o "$DIR/bin/$(basename "$file")" "$file"
 done
+# Where tests/bindings/rust_test.sh built it.
+RUST=$ROOT/build/rust/target/debug/embed
+[ ! -e "$RUST" ] || strip -o "$DIR/bin/example_embed" "$RUST"
 if [ -n "$NVRTC" ]; then
   mkdir -p "$DIR/lib/nvidia/cu13/lib"
   for file in "$TL_WHEEL_PATH"/nvidia/{cu13,cuda_nvrtc}/lib/libnvrtc*; do

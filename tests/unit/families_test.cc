@@ -44,8 +44,12 @@ void ExpectRoundTrip(const Module& module) {
   EXPECT_EQ(CanonicalText(module), CanonicalText(*again));
 }
 
-void ExpectBinds(const std::string& family, const Values& values) {
-  for (const char* target_class : {"", "cpu", "cuda", "hip"}) {
+const std::vector<const char*> kNvidiaAndCpu = {"", "cpu", "cuda"};
+const std::vector<const char*> kEveryClass = {"", "cpu", "cuda", "hip"};
+
+void ExpectBinds(const std::string& family, const Values& values,
+                 const std::vector<const char*>& classes = kEveryClass) {
+  for (const char* target_class : classes) {
     SCOPED_TRACE(absl::StrCat(family, " ", Show(values), "for ", target_class));
     const StatusOr<Module> module = BindFamily(family, values, target_class);
     ASSERT_TRUE(module.ok()) << FormatSpan(DetailOf(module.status()).span) << " "
@@ -123,7 +127,10 @@ TEST(FamiliesTest, Attention) {
   for (const char* t : {"f16", "bf16", "f32"}) {
     for (const char* flag : {"false", "true"}) {
       for (const char* depth : {"64", "96", "128", "192", "256"}) {
-        ExpectBinds("attention", {{"t", t}, {"D", depth}, {"causal", flag}, {"lse", flag}});
+        const Values values = {{"t", t}, {"D", depth}, {"causal", flag}, {"lse", flag}};
+        // Rows of 1 KiB: a wave's queries and one step of keys and values take all that AMD has.
+        const bool too_large = t == std::string("f32") && depth == std::string("256");
+        ExpectBinds("attention", values, too_large ? kNvidiaAndCpu : kEveryClass);
         ExpectBinds("attention_decode", {{"t", t}, {"D", depth}, {"paged", flag}, {"lse", flag}});
       }
       ExpectBinds("attention_decode", {{"t", t}, {"page", "16"}, {"lse", flag}});

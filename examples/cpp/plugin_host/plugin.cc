@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "../../c/device_memory.h"
 #include "tl/tl.h"
 
 namespace {
@@ -62,31 +63,58 @@ void Check(const Library& tl, tl_status status) {
   throw std::runtime_error(error.message);
 }
 
-// The best device whose memory is the host's.
-int32_t HostDevice(const Library& tl, tl_context* context) {
-  for (int32_t i = 0;; ++i) {
-    tl_device_info info = TL_INIT(tl_device_info);
-    Check(tl, tl.device_get(context, i, &info));
-    const std::string backend = info.backend;
-    if (backend == "cpu" || backend == "reference") return i;
+// Memory of a device, and copies of vectors in it.
+class DeviceMemory {
+ public:
+  explicit DeviceMemory(const tl_device_info& device) {
+    if (memory_open(&memory_, &device)) {
+      throw std::runtime_error(std::string("no memory on ") + device.name);
+    }
   }
-}
+  DeviceMemory(const DeviceMemory&) = delete;
+  ~DeviceMemory() {
+    for (void* p : copies_) memory_free(&memory_, p);
+  }
 
-// c = a + b.
-std::vector<float> Sum(const Library& tl, std::vector<float> a, std::vector<float> b) {
+  void* Upload(const std::vector<float>& values) {
+    void* p = memory_upload(&memory_, values.data(), values.size() * sizeof(float));
+    if (!p) throw std::runtime_error("the device has no room");
+    copies_.push_back(p);
+    return p;
+  }
+
+  // Waits for what was launched.
+  void Download(const void* from, std::vector<float>& values) {
+    if (memory_download(&memory_, values.data(), from, values.size() * sizeof(float))) {
+      throw std::runtime_error("cannot read from the device");
+    }
+  }
+
+ private:
+  memory memory_;
+  std::vector<void*> copies_;
+};
+
+// c = a + b, on the best device.
+std::vector<float> Sum(const Library& tl, const std::vector<float>& a,
+                       const std::vector<float>& b) {
   tl_context* raw_context = nullptr;
   Check(tl, tl.context_create(nullptr, &raw_context));
   const std::unique_ptr<tl_context, decltype(tl.context_release)> context(raw_context,
                                                                           tl.context_release);
+  tl_device_info device = TL_INIT(tl_device_info);
+  Check(tl, tl.device_get(context.get(), 0, &device));
+  std::printf("device: %s\n", device.name);
+  DeviceMemory memory(device);
   tl_compile_options options = TL_INIT(tl_compile_options);
   options.family = "vector_add";
-  options.device = HostDevice(tl, context.get());
+  options.device = 0;
   tl_kernel* raw_kernel = nullptr;
   Check(tl, tl.compile(context.get(), &options, &raw_kernel));
   const std::unique_ptr<tl_kernel, decltype(tl.kernel_release)> kernel(raw_kernel,
                                                                        tl.kernel_release);
   std::vector<float> c(a.size());
-  void* const tensors[] = {a.data(), b.data(), c.data()};
+  void* const tensors[] = {memory.Upload(a), memory.Upload(b), memory.Upload(c)};
   const int64_t n = static_cast<int64_t>(a.size());
   tl_launch_args args = TL_INIT(tl_launch_args);
   args.device = options.device;
@@ -95,6 +123,7 @@ std::vector<float> Sum(const Library& tl, std::vector<float> a, std::vector<floa
   args.dims = &n;
   args.num_dims = 1;
   Check(tl, tl.launch(kernel.get(), &args));
+  memory.Download(tensors[2], c);
   return c;
 }
 
