@@ -45,7 +45,7 @@ void ExpectRoundTrip(const Module& module) {
 }
 
 const std::vector<const char*> kNvidiaAndCpu = {"", "cpu", "cuda"};
-const std::vector<const char*> kEveryClass = {"", "cpu", "cuda", "hip"};
+const std::vector<const char*> kEveryClass = {"", "cpu", "cuda", "hip", "hip gfx1100"};
 
 void ExpectBinds(const std::string& family, const Values& values,
                  const std::vector<const char*>& classes = kEveryClass) {

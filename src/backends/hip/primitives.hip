@@ -146,6 +146,9 @@ template <class T> TL_FN T tl_compare_and_swap(T* p, T expected, T value) {
 //@ exp
 TL_FN double tl_no_exp(double x);
 #define exp(x) tl_no_exp(x)
+//@ exp2
+TL_FN double tl_no_exp2(double x);
+#define exp2(x) tl_no_exp2(x)
 //@ tl_fma
 TL_FN float tl_fma(float x, float y, float z) { return __builtin_fmaf(x, y, z); }
 TL_FN double tl_fma(double x, double y, double z) { return __builtin_fma(x, y, z); }
