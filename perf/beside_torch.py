@@ -65,11 +65,14 @@ def narrow(bm, deep, stages, bn=64):
 
 
 # Dims, what is tried with them besides the default.
+# Groups with tiles of their own.
+OWNERS = [dict(own="on", bm=m, bn=n, stages=4) for m, n in [(128, 128), (64, 256)]]
 TRIAL_ROWS = {
     "gemm": [
         # C not by boxes; B for each block alone.
-        (SQUARE, {}, [dict(boxes="off"), dict(cm=1), dict(boxes="off", cm=1)]),
-        (SHORT, {}, [dict(boxes="off", cm=1)]),
+        (SQUARE, {}, [dict(boxes="off"), dict(cm=1), dict(boxes="off", cm=1), *OWNERS]),
+        (SHORT, {}, [dict(boxes="off", cm=1), *OWNERS]),
+        (dict(M=8192, N=8192, K=256), {}, OWNERS),
         # Few rows.
         (SKINNY, {}, [narrow(16, 2, 8), dict(bm=128, bn=256)]),
         (dict(M=16, N=28672, K=4096), {}, [narrow(16, 2, 8), narrow(16, 2, 5, 128), dict(bm=128, bn=256)]),

@@ -73,6 +73,7 @@ check() {
   done
   # At the sizes that are measured; the reference computes a sample of blocks.
   for args in "gemm -p M=4096 -p N=4096 -p K=4096" "gemm --dim M=8192 --dim N=8192 --dim K=8192" \
+    "gemm -p own=on -p bm=128 -p bn=128 -p stages=4 -p M=4096 -p N=4096 -p K=4096" \
     "gemm -p M=4097 -p N=4095 -p K=4103" "gemm -p M=16 -p N=8192 -p K=8192" "softmax --dim M=16384 --dim N=4096" \
     "rms_norm -p silu=on --dim M=302400 -p C=1024" "attention -p causal=on --dim B=4 --dim H=16 --dim Hkv=16 --dim Sq=4096 --dim Sk=4096" \
     "$PREFIX/programs/attention.tl --dim B=4 --dim H=16 --dim Hkv=16 --dim Sq=4096 --dim Sk=4096 -p causal=on" \
@@ -122,6 +123,7 @@ sanitize() {
     for args in "rms_norm --dim M=9 --dim C=229" "layer_norm --dim M=9 --dim C=229" "silu_and_mul --dim M=3 --dim N=77" \
       "gemm --dim M=200 --dim N=300 --dim K=328" "gemm -p M=200 -p N=259 -p K=333" "gemm --dim M=200 --dim N=259 --dim K=333" \
       "gemm -p M=1100 -p N=7680 -p K=200" "gemm -p boxes=off -p M=1100 -p N=7680 -p K=200" \
+      "gemm -p own=on -p bm=128 -p bn=128 -p stages=4 -p M=1100 -p N=7680 -p K=200" \
       "gemm -p M=1024 -p N=7680 -p K=200" "gemm -p boxes=off -p M=1024 -p N=7700 -p K=200" \
       "gemm -p t=e4m3 -p M=200 -p N=300 -p K=328" "gemm -p M=17 --dim N=200 --dim K=3000" "gemm -p M=50 --dim N=200 --dim K=3000" \
       "$PREFIX/programs/table/hints.tl --target sm_90 --dim M=200 --dim N=136 --dim K=200" \

@@ -721,6 +721,9 @@ Status Binder::BindLaunchAttr(const syntax::Attr& attr, Launch& out) {
     out.stores = name == "threads" ? Stores::kThreads
                  : name == "bulk"  ? Stores::kBulk
                                    : Stores::kAuto;
+  } else if (attr.name == "owner") {
+    TL_ASSIGN_OR_RETURN(std::string name, BindChoice(attr.value, "owner", {"block", "group"}));
+    out.owner = name == "group" ? Owner::kGroup : Owner::kBlock;
   } else if (attr.name == "order") {
     const bool call = attr.value->kind == ExprKind::kCall;
     const std::string& order = attr.value->text;
@@ -754,7 +757,8 @@ Status Binder::BindLaunchAttr(const syntax::Attr& attr, Launch& out) {
         attr.span,
         absl::StrCat(
             "a launch has no attribute '", attr.name,
-            "'; it has persistent, groups, threads, blocks, order, producer, stores, cluster"));
+            "'; it has persistent, groups, threads, blocks, order, producer, stores, owner, "
+            "cluster"));
   }
   return absl::OkStatus();
 }
@@ -788,7 +792,13 @@ Status Binder::BindLaunch(const syntax::Launch& launch) {
         absl::StrCat("threads=", out.threads, " for each of groups=", out.groups, " makes ",
                      out.threads * out.groups, " threads in a block; at most 1024 are possible"));
   }
+  if (out.owner == Owner::kGroup && !out.persistent) {
+    return SemanticError(launch.span,
+                         "groups that own tiles go on to further ones: owner=group takes a "
+                         "persistent launch");
+  }
   groups_ = out.groups;
+  groups_own_ = out.owner == Owner::kGroup;
   TL_ASSIGN_OR_RETURN(out.body, BindBlock(launch.body));
   in_launch_ = false;
   PopScope();

@@ -283,6 +283,11 @@ Status Binder::BindOnGroup(const syntax::Stmt& s, Block& out) {
   OnGroup on;
   TL_ASSIGN_OR_RETURN(int64_t count, BindConstInt(s.operands[0], "the number of groups", 1, 16));
   if (in_group_) return SemanticError(s.span, "'on' cannot be nested");
+  if (groups_own_) {
+    return SemanticError(s.span,
+                         "with owner=group each group runs the body for a tile of its own: "
+                         "there is nothing to share out by 'on'");
+  }
   if (count != groups_) {
     return SemanticError(s.span, absl::StrCat("'on ", s.names[0].text, " in ", count,
                                               "' needs a launch with groups=", count,

@@ -224,6 +224,7 @@ class Binder {
   bool in_group_ = false;
   bool lag_allowed_ = false;  // directly inside a pipelined loop
   int groups_ = 1;
+  bool groups_own_ = false;  // tiles
 };
 
 }  // namespace tl

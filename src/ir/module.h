@@ -614,6 +614,9 @@ struct TensorBox {
 
 enum class Order : uint8_t { kRow, kCol, kLongest };
 enum class Producer : uint8_t { kAuto, kWarp, kSelf };
+// Who works on a tile of a persistent launch: all groups of a block, or one of them while the
+// others work on theirs.
+enum class Owner : uint8_t { kBlock, kGroup };
 // How tiles leave for tensors: by threads, or in boxes where that is possible.
 enum class Stores : uint8_t { kAuto, kThreads, kBulk };
 
@@ -621,6 +624,7 @@ struct Launch {
   std::vector<GridAxis> axes;      // axis 0 varies fastest
   std::optional<SplitAxis> split;  // slowest axis: its extent is split->parts
   bool persistent = false;
+  Owner owner = Owner::kBlock;
   int groups = 1;
   int threads = 0;  // of a group; 0: the target decides
   int blocks = 1;   // that a multiprocessor holds at once, at least: what registers are shared by
@@ -643,6 +647,8 @@ struct Launch {
   // blocks, of number `resident`, goes through every grid-th one.
   VarId block = kNoId;
   VarId resident = kNoId, grid = kNoId;
+  // Of groups that own tiles, a bool (from expand_persistent on): is the present tile this group's?
+  VarId owns = kNoId;
   VarId rank = kNoId;          // of the block in its cluster; axis 0 varies fastest
   VarId thread = kNoId;        // index in the block, all groups
   VarId group = kNoId;         // thread / threads-per-group

@@ -41,6 +41,7 @@ constexpr AttrSpec kLaunchAttrs[] = {
     {"order", AttrKind::kChoice, kOrders, /*argument=*/true},
     {"producer", AttrKind::kValue},  // the same
     {"stores", AttrKind::kValue},    // the same
+    {"owner", AttrKind::kValue},     // the same
     {"cluster", AttrKind::kList},
 };
 

@@ -629,6 +629,7 @@ class Unparser {
       out.attrs.push_back(
           Attribute("stores", NameText(launch.stores == Stores::kBulk ? "bulk" : "threads")));
     }
+    if (launch.owner == Owner::kGroup) out.attrs.push_back(Attribute("owner", NameText("group")));
     for (int extent : launch.cluster) out.cluster.push_back(IntText(extent));
     out.body = BlockText(launch.body);
     return out;

@@ -12,11 +12,6 @@ namespace {
 
 using Buffers = absl::flat_hash_set<BufferId>;
 
-bool IsBarrier(const StmtRef& s) {
-  const Barrier* barrier = As<Barrier>(s);
-  return barrier && (barrier->team == Team::kBlock || barrier->team == Team::kEveryone);
-}
-
 bool RunsAtLeastOnce(const For& loop) {
   const int64_t *begin = IntValue(loop.begin), *end = IntValue(loop.end);
   return begin && end && *begin < *end;
@@ -28,13 +23,10 @@ bool HasStores(const Block& block) {
   return found;
 }
 
-StmtRef WaitOfSender(BulkSync::Op op) {
-  return MakeStmt(OnFirstThread{Team::kBlock, {MakeStmt(BulkSync{op})}});
-}
-
 class Awaiter {
  public:
-  explicit Awaiter(const Module& module) : m_(module) {}
+  Awaiter(const Module& module, const Launch& launch)
+      : m_(module), team_(launch.owns == kNoId ? Team::kBlock : Team::kGroup) {}
 
   Block Run(const Block& body) {
     Buffers sent;
@@ -44,6 +36,15 @@ class Awaiter {
   }
 
  private:
+  StmtRef WaitOfSender(BulkSync::Op op) const {
+    return MakeStmt(OnFirstThread{team_, {MakeStmt(BulkSync{op})}});
+  }
+  bool IsBarrier(const StmtRef& s) const {
+    const Barrier* barrier = As<Barrier>(s);
+    return barrier && (barrier->team == team_ || barrier->team == Team::kBlock ||
+                       barrier->team == Team::kEveryone);
+  }
+
   // `sent`: tiles whose boxes may yet have to be read, in and out. `behind`: what is written behind
   // the block, up to the next barrier.
   Block Walk(const Block& block, Buffers& sent, const Buffers& behind) {
@@ -123,13 +124,14 @@ class Awaiter {
   }
 
   const Module& m_;
+  const Team team_;  // whose first thread sends: boxes leave outside of `on`, or for a tile's owner
 };
 
 }  // namespace
 
 Status AwaitStores(Module& module, const Target&) {
   for (Launch& launch : module.launches) {
-    if (HasStores(launch.body)) launch.body = Awaiter(module).Run(launch.body);
+    if (HasStores(launch.body)) launch.body = Awaiter(module, launch).Run(launch.body);
   }
   return absl::OkStatus();
 }

@@ -21,7 +21,8 @@ BulkStores::BulkStores(const Module& module, const Target& target, const Launch&
     : module_(module),
       target_(target),
       wanted_(launch.stores == Stores::kBulk),
-      block_(launch.resident == kNoId ? kNoId : launch.block) {
+      block_(launch.resident == kNoId ? kNoId : launch.block),
+      groups_own_(launch.owns != kNoId) {
   if (wanted_) Walk(launch.body, {});
 }
 
@@ -53,7 +54,8 @@ void BulkStores::Walk(const Block& block, Place place) {
     if (const Atomic* x = As<Atomic>(s)) NoteRead(x->dst.buffer);
     Place inside = place;
     if (const For* loop = As<For>(s)) inside.in_loop = place.in_loop || !GoesThroughTiles(*loop);
-    if (As<OnGroup>(s)) inside.in_group = true;
+    // Groups that own tiles write each its own.
+    if (As<OnGroup>(s)) inside.in_group = !groups_own_;
     VisitBlocks(*s, [&](const Block& b) { Walk(b, inside); });
   }
 }

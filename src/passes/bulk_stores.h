@@ -43,7 +43,8 @@ class BulkStores {
   const Module& module_;
   const Target& target_;
   bool wanted_;
-  VarId block_;  // of a persistent launch: whose loop goes through its tiles
+  VarId block_;      // of a persistent launch: whose loop goes through its tiles
+  bool groups_own_;  // the tiles
   absl::flat_hash_map<BufferId, Use> uses_;  // tensors
 };
 

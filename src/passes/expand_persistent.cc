@@ -4,6 +4,8 @@
 #include <limits>
 #include <utility>
 
+#include "passes/own_tiles.h"
+
 namespace tl {
 namespace {
 
@@ -43,9 +45,11 @@ void Expand(Module& m, Launch& launch) {
 }  // namespace
 
 Status ExpandPersistent(Module& module, const Target& target) {
-  if (!target.simt) return absl::OkStatus();
   for (Launch& launch : module.launches) {
-    if (launch.persistent) Expand(module, launch);
+    SettleOwner(module, target, launch);
+    if (!target.simt || !launch.persistent) continue;
+    Expand(module, launch);
+    if (launch.owner == Owner::kGroup) GiveTilesToGroups(module, launch);
   }
   return absl::OkStatus();
 }

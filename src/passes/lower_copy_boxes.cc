@@ -138,7 +138,8 @@ void ForEachBox(const Lowering& l, const Sides& sides, const Boxes& boxes,
     for (int64_t row = 0; row < boxes.share; row += boxes.rows) {
       const Coords at{Add(boxes.first, MakeInt(row)), MakeInt(col)};
       const PanelOffset place = OffsetInPanels(l.buffer(tile.buffer), Lowering::Index(tile, at));
-      body(Lowering::Index(sides.tensor, at), Add(place.row, place.col));
+      const ExprRef group = l.GroupOffset(tile.buffer);
+      body(Lowering::Index(sides.tensor, at), Add(group, Add(place.row, place.col)));
     }
   }
 }

@@ -275,7 +275,9 @@ class LaunchLowering {
 
   void LowerAlloc(const Alloc& alloc) {
     const Buffer& b = module_.buffer(alloc.buffer);
-    const bool is_private = l_.in_group() && b.scope == Scope::kFragment && !b.layout;
+    const bool is_private =
+        l_.in_group() && !b.layout &&
+        (b.scope == Scope::kFragment || (b.scope == Scope::kShared && launch_.owns != kNoId));
     if (is_private) l_.MakePrivate(alloc.buffer);
     if (b.layout) {
       Buffer& tile = module_.buffers[alloc.buffer];

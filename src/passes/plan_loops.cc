@@ -112,18 +112,24 @@ BufferId TrailingSum(const Module& m, const Target& target, const For& loop,
 
 class LaunchPlanner {
  public:
-  // `limit`: bytes of on-chip memory, 0: none.
+  // `limit`: bytes of on-chip memory, 0: none. `shared_rings`: groups that own tiles may use slots
+  // that a producer fills for all of them.
   LaunchPlanner(Module& module, const Target& target, int64_t limit, int max_slots,
-                const Launch& launch)
+                const Launch& launch, bool shared_rings)
       : m_(module),
         target_(target),
         transport_(target.async_copies ? Transport::kAsyncCopy : Transport::kRegisters),
         limit_(limit),
         max_slots_(max_slots),
         launch_(launch),
+        shared_rings_(shared_rings),
         facts_(module, launch) {}
 
   StatusOr<PlannedLoops> Run() {
+    // Each group has its own.
+    VisitStmts(launch_.body, [&](const StmtRef& s) {
+      if (const Alloc* alloc = As<Alloc>(s)) facts_.SetDepth(alloc->buffer, owners());
+    });
     Walk(launch_.body, Team::kBlock, false);
     if (!status_.ok()) return status_;
     return std::move(planned_);
@@ -161,6 +167,9 @@ class LaunchPlanner {
     m_.notes.insert(m_.notes.end(), planned.copies.refused.begin(), planned.copies.refused.end());
   }
 
+  // Groups that each work on a tile of their own; 1: all work on one.
+  int owners() const { return launch_.owns == kNoId ? 1 : launch_.groups; }
+
   // One thread of the block moves them.
   bool ComeAsBoxes(const For& loop, const std::vector<BufferId>& ring) const {
     return target_.bulk_copies && absl::c_all_of(loop.body, [&](const StmtRef& s) {
@@ -168,6 +177,11 @@ class LaunchPlanner {
              return !copy || !absl::c_linear_search(ring, copy->dst.buffer) ||
                     IsBox(m_, facts_, *copy);
            });
+  }
+
+  // Each group has its own, where no producer fills one for all.
+  int RingsOf(const For& loop, const std::vector<BufferId>& ring) const {
+    return shared_rings_ && ComeAsBoxes(loop, ring) ? 1 : owners();
   }
 
   // A fragment in between cannot be filled in parts and stay in registers.
@@ -193,7 +207,8 @@ class LaunchPlanner {
     if (const int64_t* n = IntValue(trips)) most = std::min(most, *n);
     int64_t slot = 0;
     for (BufferId tile : ring.tiles) slot += ArenaBytes(m_.buffer(tile));
-    const int64_t others = facts_.LiveBytes(loop.var) - slot;
+    const int64_t others = facts_.LiveBytes(loop.var) - owners() * slot;
+    slot *= RingsOf(loop, ring.tiles);
     int64_t depth = most;
     if (limit_ > 0) depth = std::min(depth, (limit_ - others) / std::max<int64_t>(slot, 1));
     if (depth < most) {
@@ -206,7 +221,8 @@ class LaunchPlanner {
   }
 
   void Keep(const StmtRef& s, const For& loop, Team team, Ring ring, PlannedLoop planned) {
-    for (BufferId tile : ring.tiles) facts_.SetDepth(tile, ring.depth);
+    const int rings = RingsOf(loop, ring.tiles);
+    for (BufferId tile : ring.tiles) facts_.SetDepth(tile, rings * ring.depth);
     planned.trailing = TrailingSum(m_, target_, loop, ring.tiles);
     // With fewer slots a product under way would leave one iteration ahead alone, which is worse.
     constexpr int kFewestForTrailing = 4;
@@ -223,7 +239,8 @@ class LaunchPlanner {
       tile.swizzle = m_.buffer(k.lag).swizzle;
       tile.in_place = m_.buffer(k.lag).in_place;
     }
-    if (team == Team::kBlock && ComeAsBoxes(loop, ring.tiles)) ring.transport = Transport::kBoxes;
+    const bool one = team == Team::kBlock || (launch_.owns != kNoId && shared_rings_);
+    if (one && ComeAsBoxes(loop, ring.tiles)) ring.transport = Transport::kBoxes;
     Note(s, absl::StrCat(": ", ring.depth, " slots of ", NamesOf(ring.tiles), " filled by ",
                          Name(ring.transport), Asked(loop, ring.depth)));
     planned.plan = MakeLoopPlan(std::move(ring));
@@ -252,6 +269,7 @@ class LaunchPlanner {
   const int64_t limit_;
   const int max_slots_;
   const Launch& launch_;
+  const bool shared_rings_;
   LaunchFacts facts_;
   PlannedLoops planned_;
   Status status_;
@@ -297,7 +315,7 @@ std::string WhyNoProducer(const Module& m, const Target& target, const Launch& l
     return absl::StrCat("a block would have ", threads, " threads");
   }
   std::string reason;
-  SliceForProducer(m, launch, facts, loops, reason);
+  SliceForProducer(m, launch, launch.body, facts, loops, reason);
   return reason;
 }
 
@@ -401,6 +419,10 @@ Status PlanClusters(Module& m, Launch& launch, const LaunchFacts& launch_facts,
   return status;
 }
 
+bool ComesAsBoxes(const PlannedLoops::value_type& loop) {
+  return loop.second.plan.rings[0].transport == Transport::kBoxes;
+}
+
 }  // namespace
 
 int WarpsOf(const Launch& launch, const Target& target) {
@@ -410,11 +432,20 @@ int WarpsOf(const Launch& launch, const Target& target) {
 
 StatusOr<PlannedLoops> PlanLoops(Module& module, const Target& target, int64_t limit, int max_slots,
                                  Launch& launch) {
-  TL_ASSIGN_OR_RETURN(PlannedLoops planned,
-                      LaunchPlanner(module, target, limit, max_slots, launch).Run());
+  const size_t notes = module.notes.size();
+  const auto plan = [&](bool shared_rings) {
+    return LaunchPlanner(module, target, limit, max_slots, launch, shared_rings).Run();
+  };
+  TL_ASSIGN_OR_RETURN(PlannedLoops planned, plan(true));
   const LaunchFacts facts(module, launch);
   std::string reason;
   TL_RETURN_IF_ERROR(PlanProducers(module, target, launch, facts, planned, reason));
+  if (launch.owns != kNoId && !reason.empty() && absl::c_any_of(planned, ComesAsBoxes)) {
+    module.notes.resize(notes);
+    TL_ASSIGN_OR_RETURN(planned, plan(false));
+    module.notes.push_back(
+        absl::StrCat("launch", At(launch.span), ": each group fills slots of its own: ", reason));
+  }
   if (launch.cluster.empty()) return planned;
   if (reason.empty()) {
     TL_RETURN_IF_ERROR(PlanClusters(module, launch, facts, planned));

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -13,6 +14,7 @@
 #include "ir/visit.h"
 #include "passes/clusters.h"
 #include "passes/early_copies.h"
+#include "passes/own_tiles.h"
 #include "passes/pipeline_plan.h"
 #include "passes/plan_loops.h"
 #include "passes/producer.h"
@@ -125,7 +127,7 @@ class KeptReader : public StmtMapper {
 // One loop rewritten by its plan. Loops nested in it are rewritten already.
 class LoopRewriter {
  public:
-  // `warps`: of the block.
+  // `warps`: that use a slot.
   LoopRewriter(Module& module, const StmtRef& stmt, const For& loop, const PlannedLoop& planned,
                Team team, int warps)
       : m_(module),
@@ -140,8 +142,7 @@ class LoopRewriter {
 
   // The statements that stand in place of the loop.
   Block Run() {
-    begin_ = NewLet(out_, "begin", loop_.begin);
-    end_ = NewLet(out_, "end", loop_.end);
+    Bound(out_);
     SplitBody();
     if (ring_.transport == Transport::kRegisters) MakeRegisters();
     if (by_mbarriers()) MakeMbarriers();
@@ -165,10 +166,17 @@ class LoopRewriter {
   // What a producer runs instead; behind all others.
   Block ProducerLoop() {
     Block out;
-    begin_ = NewLet(out, "begin", loop_.begin);
-    end_ = NewLet(out, "end", loop_.end);
+    Bound(out);
     if (!ring_.again) fill_ = NewPosition("fill", 0, out);
     out.push_back(LoopOf(producer_->body, Read(fill_.slot)));
+    return out;
+  }
+
+  // What a group runs instead that does not own the tile: it counts the slots as they are used.
+  Block CountingLoop() {
+    Block out;
+    Bound(out);
+    out.push_back(LoopOf({{StepKind::kNextUse}}, nullptr));
     return out;
   }
 
@@ -211,6 +219,12 @@ class LoopRewriter {
     const VarId v = m_.AddVar(std::string(name), value->type, VarRole::kLet, stmt_->span);
     out.push_back(MakeStmt(Let{v, std::move(value)}));
     return Read(v);
+  }
+
+  // The loop's bounds, for what is emitted behind.
+  void Bound(Block& out) {
+    begin_ = NewLet(out, "begin", loop_.begin);
+    end_ = NewLet(out, "end", loop_.end);
   }
 
   VarId NewCounter(std::string_view name, int start, Block& out) {
@@ -546,7 +560,7 @@ class LoopRewriter {
 
 class Applier : public StmtMapper {
  public:
-  // `warps`: of the block, without producers.
+  // `warps`: that work on a tile.
   Applier(Module& module, const Launch& launch, const LaunchFacts& facts,
           const PlannedLoops& planned, int warps)
       : m_(module), launch_(launch), facts_(facts), planned_(planned), warps_(warps) {}
@@ -571,9 +585,7 @@ class Applier : public StmtMapper {
       out.push_back(MakeStmt(Barrier{producer ? Team::kEveryone : Team::kBlock}));
     }
     if (producer) {
-      std::string reason;
-      out.push_back(
-          MakeStmt(OnProducer{SliceForProducer(m_, launch_, facts_, producer_loops_, reason)}));
+      out.push_back(MakeStmt(OnProducer{Slice(launch_.body, producer_loops_)}));
     }
     absl::c_copy(mapped, std::back_inserter(out));
     // A block that has ended can be told nothing: until all have given back their slots.
@@ -601,7 +613,9 @@ class Applier : public StmtMapper {
       rest.erase(behind, rest.end());
       absl::c_copy(changed, std::back_inserter(rest));
       absl::c_copy(rewriter.at_start(), std::back_inserter(at_start_));
-      if (HasProducer(it->second)) producer_loops_[loop->var] = rewriter.ProducerLoop();
+      if (!HasProducer(it->second)) continue;
+      producer_loops_[loop->var] = rewriter.ProducerLoop();
+      if (launch_.owns != kNoId) counting_loops_[loop->var] = rewriter.CountingLoop();
     }
     return out;
   }
@@ -613,14 +627,40 @@ class Applier : public StmtMapper {
       serial.body = MapBlock(serial.body);
       return MakeStmt(std::move(serial), s->span, s->id);
     }
-    const Team outer = team_;
-    if (As<OnGroup>(s)) team_ = Team::kGroup;
-    StmtRef out = StmtMapper::MapStmt(s);
-    team_ = outer;
-    return out;
+    const If* branch = As<If>(s);
+    if (branch && IsOfOwner(launch_, *branch)) return MapOwner(s, *branch);
+    if (const OnGroup* on = As<OnGroup>(s)) return MapGroup(s, *on);
+    return StmtMapper::MapStmt(s);
   }
 
  private:
+  StmtRef MapGroup(const StmtRef& s, OnGroup on) {
+    const Team outer = std::exchange(team_, Team::kGroup);
+    group_ = MakeVar(on.var, ScalarType::kInt);
+    on.body = MapBlock(on.body);
+    if (turns_) on.body.insert(on.body.begin(), turns_->First(group_));
+    team_ = outer;
+    return MakeStmt(std::move(on), s->span, s->id);
+  }
+
+  // Slots that a producer fills are used in the order of tiles, by whoever owns them.
+  StmtRef MapOwner(const StmtRef& s, const If& branch) {
+    If out{branch.cond, MapBlock(branch.then_body), {}};
+    if (!counting_loops_.empty()) {
+      turns_.emplace(m_, launch_, warps_);
+      at_start_.push_back(turns_->Allocate());
+      out.then_body = turns_->Take(out.then_body, group_);
+      out.else_body = Slice(branch.then_body, counting_loops_);
+    }
+    return MakeStmt(std::move(out), s->span, s->id);
+  }
+
+  // What plans have made sure of needs no reason.
+  Block Slice(const Block& body, const ProducerLoops& loops) const {
+    std::string reason;
+    return SliceForProducer(m_, launch_, body, facts_, loops, reason);
+  }
+
   static bool HasProducer(const PlannedLoop& loop) { return loop.plan.agents.size() > 1; }
   // A producer fills them from then on, whatever the others are at.
   void EnterAtStart(const std::vector<BufferId>& tiles) {
@@ -638,6 +678,10 @@ class Applier : public StmtMapper {
   Block at_start_;
   absl::flat_hash_set<BufferId> entered_;
   ProducerLoops producer_loops_;
+  // Of groups that own tiles.
+  ProducerLoops counting_loops_;
+  ExprRef group_;
+  std::optional<OwnersTurns> turns_;
 };
 
 bool HasPipelined(const Launch& launch) {
@@ -663,7 +707,8 @@ Status PlanPipelines(Module& module, const Target& target, int64_t shared_budget
       TL_ASSIGN_OR_RETURN(planned, PlanLoops(module, target, limit, max_slots, launch));
     }
     const LaunchFacts facts(module, launch);
-    launch.body = Applier(module, launch, facts, planned, WarpsOf(launch, target)).Run();
+    const int warps = WarpsOf(launch, target) / (launch.owns == kNoId ? 1 : launch.groups);
+    launch.body = Applier(module, launch, facts, planned, warps).Run();
   }
   module.level = Level::kPlanned;
   return absl::OkStatus();

@@ -8,23 +8,24 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "ir/visit.h"
+#include "passes/own_tiles.h"
 
 namespace tl {
 namespace {
 
 class Slicer {
  public:
-  Slicer(const Module& module, const Launch& launch, const LaunchFacts& facts,
+  Slicer(const Module& module, const Launch& launch, const Block& body, const LaunchFacts& facts,
          const ProducerLoops& loops)
-      : m_(module), launch_(launch), facts_(facts), loops_(loops) {}
+      : m_(module), launch_(launch), body_(body), facts_(facts), loops_(loops) {}
 
   // Values are needed because of others: until there are no more.
   Block Run() {
-    Block slice = Slice(launch_.body);
+    Block slice = Slice(body_);
     for (size_t before = needed_.size() + 1; before != needed_.size();) {
       before = needed_.size();
       NoteNeeded(slice);
-      slice = Slice(launch_.body);
+      slice = Slice(body_);
     }
     return slice;
   }
@@ -50,7 +51,11 @@ class Slicer {
     for (const StmtRef& s : block) {
       if (const For* loop = As<For>(s)) {
         SliceLoop(s, *loop, out);
-      } else if (const If* branch = As<If>(s)) {
+      } else if (const OnGroup* on = As<OnGroup>(s)) {
+        if (launch_.owns != kNoId) Append(Slice(on->body), out);
+      } else if (const If* branch = As<If>(s); branch && IsOfOwner(launch_, *branch)) {
+        Append(Slice(branch->then_body), out);
+      } else if (branch) {
         If copy{branch->cond, Slice(branch->then_body), Slice(branch->else_body)};
         if (copy.then_body.empty() && copy.else_body.empty()) continue;
         out.push_back(MakeStmt(std::move(copy), s->span, s->id));
@@ -59,6 +64,10 @@ class Slicer {
       }
     }
     return out;
+  }
+
+  static void Append(const Block& more, Block& out) {
+    out.insert(out.end(), more.begin(), more.end());
   }
 
   void SliceLoop(const StmtRef& s, const For& loop, Block& out) const {
@@ -96,6 +105,7 @@ class Slicer {
 
   const Module& m_;
   const Launch& launch_;
+  const Block& body_;
   const LaunchFacts& facts_;
   const ProducerLoops& loops_;
   absl::flat_hash_set<VarId> needed_;
@@ -103,9 +113,9 @@ class Slicer {
 
 }  // namespace
 
-Block SliceForProducer(const Module& module, const Launch& launch, const LaunchFacts& facts,
-                       const ProducerLoops& loops, std::string& reason) {
-  Slicer slicer(module, launch, facts, loops);
+Block SliceForProducer(const Module& module, const Launch& launch, const Block& body,
+                       const LaunchFacts& facts, const ProducerLoops& loops, std::string& reason) {
+  Slicer slicer(module, launch, body, facts, loops);
   Block slice = slicer.Run();
   reason = slicer.WhyNot(slice);
   return reason.empty() ? slice : Block{};

@@ -15,11 +15,12 @@ namespace tl {
 // statement is a loop, to whose body what the loops inside come to is added.
 using ProducerLoops = absl::flat_hash_map<VarId, Block>;
 
-// The statements of `body` that lead to these loops: loops and conditions around them, and the
-// values that they, and the copies in them, depend on. `reason` says why a producer cannot know
-// them; then the block is empty.
-Block SliceForProducer(const Module& module, const Launch& launch, const LaunchFacts& facts,
-                       const ProducerLoops& loops, std::string& reason);
+// The statements of `body`, which is the launch's or a part of it, that lead to these loops: loops
+// and conditions around them, and the values that they, and the copies in them, depend on. Where
+// groups own tiles, those of all owners. `reason` says why a producer cannot know them; then the
+// block is empty.
+Block SliceForProducer(const Module& module, const Launch& launch, const Block& body,
+                       const LaunchFacts& facts, const ProducerLoops& loops, std::string& reason);
 
 // Sets the launch's producers, and how they and the others share the registers.
 void AddProducers(const Target& target, Launch& launch);

@@ -288,6 +288,14 @@ TEST(Mutation, GemmWithProducers) {
   ExpectAllNoticed(ResidentGemm("warp", 3), testing::TargetFor("sm_90a", true), kSumsStay);
 }
 
+// Groups with tiles of their own: one ring, used in turn, and C by way of shared memory.
+TEST(Mutation, GemmOfOwners) {
+  CudaCase c = ResidentGemm("warp", 2);
+  c.name = "product_of_owners";
+  c.values.insert(c.values.end(), {{"owners", "2"}, {"stores", "bulk"}});
+  ExpectAllNoticed(c, testing::TargetFor("sm_90a", true), kSumsStay);
+}
+
 // Few rows by 64 columns to an instruction: the columns' maxima pass between warps, p through
 // memory.
 TEST(Mutation, SwappedProducts) {

@@ -56,8 +56,12 @@ void Gen::MakeScalars() {
 
 std::string Gen::LaunchAttrs(bool groups) {
   std::string attrs;
-  if (r_.Chance(12)) attrs += " persistent";
+  const bool stays = r_.Chance(12);
+  if (stays) attrs += " persistent";
   if (groups) absl::StrAppend(&attrs, " groups=", groups_);
+  if (stays && !groups && r_.Chance(40)) {
+    absl::StrAppend(&attrs, " owner=group groups=", r_.Range(1, 3));
+  }
   if (warpgroups()) {
     absl::StrAppend(&attrs, " threads=", r_.Pick({128, 128, 128, 256}));
   } else if (r_.Chance(15)) {

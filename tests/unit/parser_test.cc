@@ -477,7 +477,7 @@ TEST(ErrorTest, Declarations) {
       {"launch m in @{@ }", "expected an expression after 'in', found '{'"},
       {"launch m in 3 @presistent@ { }",
        "'presistent' is no attribute of launch; it has persistent, groups, threads, blocks, order, "
-       "producer, stores, cluster; did you mean 'persistent'?"},
+       "producer, stores, owner, cluster; did you mean 'persistent'?"},
       {"launch persistent @persistent@ { }", "'persistent' is given twice to launch"},
       {"launch groups @{@ }", "expected '=' and a value after 'groups', found '{'"},
       {"launch order=@rows@(8) { }",
@@ -494,7 +494,7 @@ TEST(ErrorTest, Declarations) {
        "expected ':' and the count after the items of 'split', found ','"},
       {"launch m in 3 @m@ { }",
        "'m' is no attribute of launch; it has persistent, groups, threads, blocks, order, "
-       "producer, stores, cluster"},
+       "producer, stores, owner, cluster"},
   };
   for (const Row& row : rows) ExpectError(row.text, row.result, InKernel);
 }
