@@ -44,6 +44,9 @@ ROWS = [
     ("gemm", dict(M=16, N=28672, K=4096), True, {}),
     ("gemm", dict(M=64, N=8192, K=8192), True, {}),
     ("gemm", SHORT, True, {}),
+    # 8-bit floats whose sums keep 13 bits behind the point.
+    *[("gemm", dict(M=n, N=n, K=n), True, dict(t="e4m3", tc="bf16", fast="on")) for n in (4096, 8192)],
+    ("gemm", SKINNY, True, dict(t="e4m3", tc="bf16", fast="on")),
     # Without the instructions and copies of sm_90a: the form of sm_80.
     ("gemm", SQUARE, True, dict(target="sm_90", bm=128, bn=256, bk=64, stages=3, bytes=147456)),
     *[("softmax", dict(M=m, N=n), fixed, {}) for m, n in SOFTMAX for fixed in (True, False)],
@@ -111,7 +114,8 @@ def rand(*shape, dtype=torch.bfloat16):
 
 
 def dtype_of(choices):
-    return {"f16": torch.float16, "f32": torch.float32}.get(choices.get("t"), torch.bfloat16)
+    types = {"f16": torch.float16, "f32": torch.float32, "e4m3": torch.float8_e4m3fn}
+    return types.get(choices.get("t"), torch.bfloat16)
 
 
 def seconds_of(family):
@@ -122,6 +126,10 @@ def torch_call(family, d, choices):
     if family == "gemm":
         dtype = dtype_of(choices)
         sets = [(rand(d["M"], d["K"], dtype=dtype), rand(d["N"], d["K"], dtype=dtype)) for _ in range(2)]
+        if dtype == torch.float8_e4m3fn:
+            scale = torch.ones((), device="cuda")
+            fast = dict(out_dtype=torch.bfloat16, use_fast_accum="fast" in choices)
+            return lambda i: torch._scaled_mm(sets[i % 2][0], sets[i % 2][1].T, scale, scale, **fast)
         return lambda i: torch.matmul(sets[i % 2][0], sets[i % 2][1].T)
     if family == "softmax":
         x = rand(d["M"], d["N"], dtype=dtype_of(choices))

@@ -74,6 +74,7 @@ check() {
   # At the sizes that are measured; the reference computes a sample of blocks.
   for args in "gemm -p M=4096 -p N=4096 -p K=4096" "gemm --dim M=8192 --dim N=8192 --dim K=8192" \
     "gemm -p own=on -p bm=128 -p bn=128 -p stages=4 -p M=4096 -p N=4096 -p K=4096" \
+    "gemm -p t=e4m3 -p tc=f32 -p fast=on -p M=4096 -p N=4096 -p K=4096" \
     "gemm -p M=4097 -p N=4095 -p K=4103" "gemm -p M=16 -p N=8192 -p K=8192" "softmax --dim M=16384 --dim N=4096" \
     "rms_norm -p silu=on --dim M=302400 -p C=1024" "attention -p causal=on --dim B=4 --dim H=16 --dim Hkv=16 --dim Sq=4096 --dim Sk=4096" \
     "$PREFIX/programs/attention.tl --dim B=4 --dim H=16 --dim Hkv=16 --dim Sq=4096 --dim Sk=4096 -p causal=on" \
@@ -125,7 +126,8 @@ sanitize() {
       "gemm -p M=1100 -p N=7680 -p K=200" "gemm -p boxes=off -p M=1100 -p N=7680 -p K=200" \
       "gemm -p own=on -p bm=128 -p bn=128 -p stages=4 -p M=1100 -p N=7680 -p K=200" \
       "gemm -p M=1024 -p N=7680 -p K=200" "gemm -p boxes=off -p M=1024 -p N=7700 -p K=200" \
-      "gemm -p t=e4m3 -p M=200 -p N=300 -p K=328" "gemm -p M=17 --dim N=200 --dim K=3000" "gemm -p M=50 --dim N=200 --dim K=3000" \
+      "gemm -p t=e4m3 -p M=200 -p N=300 -p K=328" \
+      "gemm -p t=e4m3 -p tc=bf16 -p fast=on -p M=1100 -p N=7680 -p K=400" "gemm -p M=17 --dim N=200 --dim K=3000" "gemm -p M=50 --dim N=200 --dim K=3000" \
       "$PREFIX/programs/table/hints.tl --target sm_90 --dim M=200 --dim N=136 --dim K=200" \
       "$PREFIX/programs/table/hints.tl --dim M=200 --dim N=136 --dim K=200" \
       "attention_decode -p swap=on --dim B=3 --dim H=8 --dim Hkv=2 --dim Lmax=300 --dim pages=16 --dim P=4" \

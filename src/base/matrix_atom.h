@@ -29,7 +29,8 @@ struct MatrixAtom {
   DType a, b;  // operands
   DType c;     // accumulator
   int m, n, k;
-  bool tf32 = false;  // f32 operands, rounded to tf32
+  bool tf32 = false;         // f32 operands, rounded to tf32
+  bool narrow_sums = false;  // of 8-bit floats, with 13 bits behind the point
 
   bool in_place() const { return form == AtomForm::kWgmma; }
 };

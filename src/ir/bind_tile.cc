@@ -297,6 +297,10 @@ Status Binder::CheckGemmTypes(const Gemm& gemm, Span span) const {
   if (gemm.precision == GemmPrecision::kTF32 && a != DType::kF32) {
     return SemanticError(span, absl::StrCat("precision=tf32 is for f32 operands, found ", Name(a)));
   }
+  if (gemm.precision == GemmPrecision::kFastAccum && (!IsFloat(a) || SizeOf(a) != 1)) {
+    return SemanticError(span,
+                         absl::StrCat("precision=fast_accum is for 8-bit floats, found ", Name(a)));
+  }
   return absl::OkStatus();
 }
 
@@ -317,8 +321,10 @@ Status Binder::BindGemm(const syntax::Stmt& s, Block& out) {
   }
   if (const syntax::Attr* precision = FindAttr(s, "precision")) {
     TL_ASSIGN_OR_RETURN(std::string name,
-                        BindChoice(precision->value, "precision", {"exact", "tf32"}));
-    gemm.precision = name == "tf32" ? GemmPrecision::kTF32 : GemmPrecision::kExact;
+                        BindChoice(precision->value, "precision", {"exact", "tf32", "fast_accum"}));
+    gemm.precision = name == "tf32"         ? GemmPrecision::kTF32
+                     : name == "fast_accum" ? GemmPrecision::kFastAccum
+                                            : GemmPrecision::kExact;
   }
   if (const syntax::Attr* orientation = FindAttr(s, "orientation")) {
     TL_ASSIGN_OR_RETURN(std::string name, BindChoice(orientation->value, "orientation",

@@ -46,6 +46,11 @@ std::string_view Name(Eviction e) {
   return kNames[static_cast<size_t>(e)];
 }
 
+std::string_view Name(GemmPrecision p) {
+  static constexpr std::string_view kNames[] = {"exact", "tf32", "fast_accum"};
+  return kNames[static_cast<size_t>(p)];
+}
+
 Region WholeTile(const Buffer& buffer, BufferId id) {
   Region r;
   r.buffer = id;

@@ -175,10 +175,10 @@ enum class StoreOp : uint8_t { kSet, kAdd, kSub, kMul, kDiv, kMin, kMax };
 BinaryOp OperatorOf(StoreOp op);
 enum class AtomicOp : uint8_t { kAdd, kMax, kMin };
 enum class GemmPolicy : uint8_t { kSquare, kFullRow, kFullCol };
-enum class GemmPrecision : uint8_t {
-  kExact,
-  kTF32
-};  // f32 operands: full products, or tf32-rounded operands
+// What instructions may round besides the sums of their type: nothing; f32 operands, to tf32; sums
+// of 8-bit floats, to 13 bits behind the point (fast accumulation).
+enum class GemmPrecision : uint8_t { kExact, kTF32, kFastAccum };
+std::string_view Name(GemmPrecision p);  // "exact", "tf32", "fast_accum"
 // Which dim of c the rows of a matrix instruction are: c's rows, or (swapped: it computes the
 // transpose of c) its columns. Auto: what has been measured to be faster.
 enum class GemmOrientation : uint8_t { kAuto, kStraight, kSwapped };

@@ -8,7 +8,6 @@ namespace tl::syntax {
 namespace {
 
 constexpr std::string_view kPolicies[] = {"square", "full_row", "full_col"};
-constexpr std::string_view kPrecisions[] = {"exact", "tf32"};
 constexpr std::string_view kOrders[] = {"row", "col", "longest"};
 
 constexpr AttrSpec kSharedAttrs[] = {{"boxes", AttrKind::kValue}};
@@ -19,11 +18,9 @@ constexpr AttrSpec kCopyAttrs[] = {
     {"evict", AttrKind::kValue},  // a word, or what stands for one when compiling
 };
 constexpr AttrSpec kGemmAttrs[] = {
-    {"transpose_a", AttrKind::kFlag},
-    {"transpose_b", AttrKind::kFlag},
-    {"clear", AttrKind::kFlag},
-    {"policy", AttrKind::kChoice, kPolicies},
-    {"precision", AttrKind::kChoice, kPrecisions},
+    {"transpose_a", AttrKind::kFlag},  {"transpose_b", AttrKind::kFlag},
+    {"clear", AttrKind::kFlag},        {"policy", AttrKind::kChoice, kPolicies},
+    {"precision", AttrKind::kValue},    // a choice that may depend on parameters
     {"orientation", AttrKind::kValue},  // the same
 };
 constexpr AttrSpec kReduceAttrs[] = {{"dim", AttrKind::kValue}, {"clear", AttrKind::kFlag}};

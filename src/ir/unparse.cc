@@ -352,8 +352,8 @@ class Unparser {
       s.attrs.push_back(Attribute(
           "policy", NameText(x.policy == GemmPolicy::kFullRow ? "full_row" : "full_col")));
     }
-    if (x.precision == GemmPrecision::kTF32)
-      s.attrs.push_back(Attribute("precision", NameText("tf32")));
+    if (x.precision != GemmPrecision::kExact)
+      s.attrs.push_back(Attribute("precision", NameText(std::string(Name(x.precision)))));
     if (x.orientation != GemmOrientation::kAuto) {
       s.attrs.push_back(
           Attribute("orientation",

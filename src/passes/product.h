@@ -10,6 +10,7 @@
 
 #include <cstdint>
 
+#include "base/matrix_atom.h"
 #include "ir/module.h"
 
 namespace tl {
@@ -28,6 +29,12 @@ struct Product {
 
 // Of a gemm at any level (warps: from level Selected on).
 Product ProductOf(const Gemm& g);
+
+// Does the program permit what the instruction rounds?
+inline bool Permits(const Gemm& g, const MatrixAtom& atom) {
+  return (!atom.tf32 || g.precision == GemmPrecision::kTF32) &&
+         (!atom.narrow_sums || g.precision == GemmPrecision::kFastAccum);
+}
 
 // The region of `g` that is its left (right) factor.
 inline Region& LeftOf(Gemm& g) { return g.swapped ? g.b : g.a; }

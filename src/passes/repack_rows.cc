@@ -10,6 +10,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "ir/visit.h"
+#include "passes/product.h"
 
 namespace tl {
 namespace {
@@ -44,9 +45,8 @@ bool MayHaveOddRows(const Buffer& tensor) {
 // do not come as boxes.
 bool IsInPlace(const Module& m, const Target& target, const Gemm& g) {
   const DType a = m.buffer(g.a.buffer).dtype, b = m.buffer(g.b.buffer).dtype;
-  if (a == DType::kF32 && g.precision == GemmPrecision::kExact) return false;
   return absl::c_any_of(target.matrix_atoms, [&](const MatrixAtom& atom) {
-    return atom.in_place() && atom.a == a && atom.b == b;
+    return atom.in_place() && Permits(g, atom) && atom.a == a && atom.b == b;
   });
 }
 

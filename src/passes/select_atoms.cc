@@ -18,10 +18,9 @@ namespace {
 
 // In the orientation that `g` has.
 bool TakesTypes(const Module& m, const MatrixAtom& atom, const Gemm& g) {
-  const bool exact = !atom.tf32 || g.precision == GemmPrecision::kTF32;
   const Product p = ProductOf(g);
   const auto type = [&](const Region& r) { return m.buffer(r.buffer).dtype; };
-  return exact && atom.a == type(p.left.region) && atom.b == type(p.right.region) &&
+  return Permits(g, atom) && atom.a == type(p.left.region) && atom.b == type(p.right.region) &&
          atom.c == type(g.c);
 }
 
@@ -259,8 +258,23 @@ class Selector : public StmtMapper {
     } else {
       absl::StrAppend(&note, "plain arithmetic (", WhyPlain(g), ")");
     }
+    const std::string_view faster = g.atom == kNoAtom ? "" : PermittingInPlace(g);
     return absl::StrCat(note, ", ", g.warp_rows, " x ", g.warp_cols, " warps",
-                        g.swapped ? ", swapped" : "");
+                        g.swapped ? ", swapped" : "", faster.empty() ? "" : "; precision=", faster,
+                        faster.empty() ? "" : " would permit a faster one");
+  }
+  // The precision that an instruction would take which reads the factors where they lie, and which
+  // the program does not permit; "": none.
+  std::string_view PermittingInPlace(const Gemm& g) const {
+    for (GemmPrecision precision : {GemmPrecision::kTF32, GemmPrecision::kFastAccum}) {
+      Gemm rounded = g;
+      rounded.precision = precision;
+      const bool permits = absl::c_any_of(target_.matrix_atoms, [&](const MatrixAtom& atom) {
+        return atom.in_place() && !Permits(g, atom) && TakesTypes(m_, atom, rounded);
+      });
+      if (permits) return Name(precision);
+    }
+    return "";
   }
   std::string WhyPlain(const Gemm& g) const {
     if (!IsWholeFragment(m_, g.c)) return "the result is no whole fragment";

@@ -69,6 +69,8 @@ std::vector<Family> FamiliesToBuild() {
   std::vector<Family> families = Families();
   for (const char* type : {"e4m3", "e5m2", "i8", "f32", "f64"})
     families.push_back({"gemm", {{"t", type}}});
+  for (const char* type : {"e4m3", "e5m2"})
+    families.push_back({"gemm", {{"t", type}, {"tc", "bf16"}, {"fast", "on"}}});
   for (const char* depth : {"96", "256"})
     families.push_back({"attention", {{"D", depth}, {"t", "f32"}}});
   for (const char* rows : {"1", "16", "32", "64"})

@@ -36,6 +36,10 @@ const std::vector<Choice>& Choices() {
       {"product", {{"t", "f32"}, {"tf32", "on"}}, ": wgmma.m64k8.f32.tf32.tf32, 4 x 1 warps"},
       {"product", {{"t", "i8"}, {"acc", "i32"}, {"tc", "i32"}}, ": wgmma.m64k32.s32.s8.s8"},
       {"product", {{"t", "u8"}, {"u", "i8"}, {"acc", "i32"}, {"tc", "i32"}}, ".s32.u8.s8"},
+      {"product", {{"t", "e4m3"}, {"tc", "f32"}, {"fast", "on"}}, ": wgmma.m64k32.f32.e4m3.e4m3"},
+      {"product",
+       {{"t", "e5m2"}, {"u", "e4m3"}, {"tc", "bf16"}, {"fast", "on"}},
+       ": wgmma.m64k32.f32.e5m2.e4m3, 4 x 1 warps"},
       // Of the ways to share it the one that reads least, unless the policy says otherwise.
       {"product", {{"thr", "256"}, {"bm", "128"}}, ", 8 x 1 warps"},
       {"product", {{"thr", "256"}, {"bm", "64"}, {"bn", "80"}}, ", 4 x 2 warps"},
@@ -45,6 +49,12 @@ const std::vector<Choice>& Choices() {
       {"windows", {}, ": wgmma.m64k16.f32.bf16.bf16"},
       {"windows", {{"late", "on"}, {"deep", "64"}}, ": wgmma.m64k16.f32.bf16.bf16"},
       // What they cannot take, each with the reason.
+      {"product",
+       {{"t", "e4m3"}, {"tc", "f32"}},
+       "_e4m3_e4m3_f32, 2 x 2 warps; precision=fast_accum would permit a faster one"},
+      {"product",
+       {{"t", "e4m3"}, {"tc", "f32"}, {"fast", "on"}, {"tb", "off"}},
+       ": b_s runs along the depth, which takes 16-bit elements"},
       {"product",
        {{"bm", "96"}},
        "; not wgmma.m64k16.f32.bf16.bf16: 96 rows are no multiple of 64"},
@@ -85,7 +95,8 @@ TEST(Warpgroups, TakeWhatTheyCanAndSayWhyNot) {
   }
 }
 
-// Their sums of 8-bit floats keep fewer bits than f32, and other types have no such instruction.
+// Their sums of 8-bit floats keep fewer bits than f32, which the program did not permit, and other
+// types have no such instruction.
 TEST(Warpgroups, LeaveOtherTypesToOthers) {
   for (const Values& values : {Values{{"t", "e4m3"}, {"tc", "f32"}}, Values{{"t", "f32"}},
                                Values{{"t", "f64"}, {"acc", "f64"}, {"tc", "f64"}}}) {

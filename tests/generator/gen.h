@@ -140,7 +140,9 @@ class Gen {
   bool OpGemm();
   bool OpGemmLoop();
   std::string Orientation();  // an attribute of a gemm, or nothing
-  std::string Eviction();     // of a copy between a tensor and a tile
+  // Of a gemm of such operands; in `percent` of cases one that permits to round more.
+  std::string Precision(DType operand, int percent);
+  std::string Eviction();  // of a copy between a tensor and a tile
   bool OpReduce();
   bool OpReducer();
   bool OpArgMax();

@@ -350,9 +350,7 @@ bool Gen::OpGemm() {
   if (clear) attrs += " clear";
   if (r_.Chance(30))
     absl::StrAppend(&attrs, " policy=", r_.Pick({"square", "full_row", "full_col"}));
-  if (r_.Chance(30))
-    absl::StrAppend(&attrs,
-                    " precision=", a.dtype == DType::kF32 && r_.Chance(60) ? "tf32" : "exact");
+  if (r_.Chance(30)) absl::StrAppend(&attrs, " precision=", Precision(a.dtype, 60));
   attrs += Orientation();
   Line(absl::StrCat("gemm ", a.name, ", ", b.name, " -> ", old->name, attrs));
   Charge(work);
@@ -361,6 +359,12 @@ bool Gen::OpGemm() {
 
 std::string Gen::Eviction() {
   return r_.Chance(20) ? absl::StrCat(" evict=", r_.Pick({"normal", "first", "last"})) : "";
+}
+
+std::string Gen::Precision(DType operand, int percent) {
+  const bool narrow = operand == DType::kE4M3 || operand == DType::kE5M2;
+  if ((operand != DType::kF32 && !narrow) || !r_.Chance(percent)) return "exact";
+  return narrow ? "fast_accum" : "tf32";
 }
 
 std::string Gen::Orientation() {
@@ -408,8 +412,7 @@ bool Gen::OpGemmLoop() {
     Line(absl::StrCat("copy ", i == 0 ? wa : wb, " -> ", t.name, Eviction()));
   }
   Line(absl::StrCat("gemm ", names[0], ", ", names[1], " -> ", c, ta ? " transpose_a" : "",
-                    tb ? " transpose_b" : "",
-                    types.a == DType::kF32 && r_.Chance(40) ? " precision=tf32" : "",
+                    tb ? " transpose_b" : "", " precision=", Precision(types.a, 40),
                     swapped ? " orientation=swapped" : Orientation()));
   Charge(work);
   Leave(scope);

@@ -367,6 +367,15 @@ TEST(Gemm, BoundIsTheStatedOne) {
   EXPECT_GT(tf32.worst_ratio(), 0.001);  // it does round
 }
 
+// Every step of 32 terms cuts what the sum is on its way.
+TEST(Gemm, BoundOfFastAccumulation) {
+  Program p(GemmText("e4m3", "f32", false, false, "precision=fast_accum"));
+  p.Dim("M", 3).Dim("N", 2).Dim("K", 4).Set("A", Doubles(12, 1.5)).Set("B", Doubles(8, 2));
+  TL_ASSERT_OK(p.Run());
+  const double reach = 4 * 3 + 4 * std::sqrt(4 * 3.0 * 3);
+  EXPECT_NEAR(p.Bounds("C")[0], 0x1p-12 * reach, 1e-4);
+}
+
 // 1 + 2^-11 lies between two f16 numbers; twice that, added at once, would not.
 TEST(Gemm, NarrowAccumulatorRoundsEveryTime) {
   Program p(R"(tl 1.0

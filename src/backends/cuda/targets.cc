@@ -66,7 +66,6 @@ constexpr DType kE4M3 = DType::kE4M3, kE5M2 = DType::kE5M2;
 constexpr AtomForm kMma = AtomForm::kMma;
 constexpr AtomForm kWgmma = AtomForm::kWgmma;
 constexpr AtomRow kAtoms[] = {
-    // Not for 8-bit floats: its sums of them keep fewer bits than f32.
     {{"wgmma.m64k16.f32.f16.f16", kWgmma, kF16, kF16, kF32, 64, 8, 16}, 90, 90},
     {{"wgmma.m64k16.f16.f16.f16", kWgmma, kF16, kF16, kF16, 64, 8, 16}, 90, 90},
     {{"wgmma.m64k16.f32.bf16.bf16", kWgmma, kBF16, kBF16, kF32, 64, 8, 16}, 90, 90},
@@ -75,6 +74,10 @@ constexpr AtomRow kAtoms[] = {
     {{"wgmma.m64k32.s32.s8.u8", kWgmma, kI8, kU8, kI32, 64, 8, 32}, 90, 90},
     {{"wgmma.m64k32.s32.u8.s8", kWgmma, kU8, kI8, kI32, 64, 8, 32}, 90, 90},
     {{"wgmma.m64k32.s32.u8.u8", kWgmma, kU8, kU8, kI32, 64, 8, 32}, 90, 90},
+    {{"wgmma.m64k32.f32.e4m3.e4m3", kWgmma, kE4M3, kE4M3, kF32, 64, 8, 32, false, true}, 90, 90},
+    {{"wgmma.m64k32.f32.e4m3.e5m2", kWgmma, kE4M3, kE5M2, kF32, 64, 8, 32, false, true}, 90, 90},
+    {{"wgmma.m64k32.f32.e5m2.e4m3", kWgmma, kE5M2, kE4M3, kF32, 64, 8, 32, false, true}, 90, 90},
+    {{"wgmma.m64k32.f32.e5m2.e5m2", kWgmma, kE5M2, kE5M2, kF32, 64, 8, 32, false, true}, 90, 90},
     {{"tl_mma_m16n8k16_f16_f16_f32", kMma, kF16, kF16, kF32, 16, 8, 16}, 80, kAll},
     {{"tl_mma_m16n8k16_f16_f16_f16", kMma, kF16, kF16, kF16, 16, 8, 16}, 80, kAll},
     {{"tl_mma_m16n8k16_bf16_bf16_f32", kMma, kBF16, kBF16, kF32, 16, 8, 16}, 80, kAll},

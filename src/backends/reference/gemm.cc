@@ -89,9 +89,15 @@ double AccumulatorEps(DType c) {
   return c == DType::kF64 ? kF64Eps : c == DType::kF32 ? kF32Eps : Epsilon(c);
 }
 
-// Float64 product with the running error bound of docs in error_model.h; `operand_eps`: what the
-// operands may be rounded by.
-void MultiplyExact(const Matrix& a, const Matrix& b, const TileView& c, double operand_eps) {
+std::vector<double> Squares(const std::vector<double>& v) {
+  std::vector<double> out(v.size());
+  std::transform(v.begin(), v.end(), out.begin(), [](double x) { return x * x; });
+  return out;
+}
+
+// Float64 product with the running error bound of docs in error_model.h.
+void MultiplyExact(const Matrix& a, const Matrix& b, const TileView& c, GemmPrecision precision) {
+  const double operand_eps = precision == GemmPrecision::kTF32 ? kTf32Eps : 0;
   const Matrix cm{c, false};
   const int64_t m = a.rows(), n = b.cols(), k = a.cols();
   const auto values = [](const Matrix& x) {
@@ -113,6 +119,13 @@ void MultiplyExact(const Matrix& a, const Matrix& b, const TileView& c, double o
     for (size_t i = 0; i < reach.size(); ++i) reach[i] += eb[i];
     Multiply(m, n, k, ea.data(), reach.data(), ec.data());
   }
+  std::vector<double> squares;  // Σ of the terms'
+  if (precision == GemmPrecision::kFastAccum) {
+    squares.resize(vc.size());
+    const std::vector<double> sa = Squares(va), sb = Squares(vb);
+    Multiply(m, n, k, sa.data(), sb.data(), squares.data());
+  }
+  const double steps = std::ceil(static_cast<double>(k) / kFastStep);
   const double own_eps = AccumulatorEps(c.dtype);
   for (int64_t i = 0; i < m; ++i) {
     for (int64_t j = 0; j < n; ++j) {
@@ -122,6 +135,11 @@ void MultiplyExact(const Matrix& a, const Matrix& b, const TileView& c, double o
       const double factor = kSumFactor * std::sqrt(static_cast<double>(k + (before != 0)));
       double e =
           ec[from] + factor * ((own_eps + operand_eps) * sum[from] + own_eps * std::fabs(before));
+      if (!squares.empty()) {
+        const double reach =
+            std::fabs(v) + std::fabs(before) + kSumFactor * std::sqrt(squares[from]);
+        e += steps * kFastStepEps * reach;
+      }
       if (!std::isfinite(v)) {
         e = e == kInf ? kInf : 0;
       } else if (std::isnan(e) ||
@@ -174,7 +192,7 @@ bool Agent::Exec(const Stmt& s, const Gemm& gemm) {
       cell.i = WrapTo(c.dtype, cell.i);
     });
   } else if (exact_) {
-    MultiplyExact(ma, mb, c, tf32 ? kTf32Eps : 0);
+    MultiplyExact(ma, mb, c, gemm.precision);
   } else if (c.dtype == DType::kF64) {
     MultiplyAs<double>(ma, mb, c, [](Cell x) { return x.f; }, AsDouble);
   } else {
