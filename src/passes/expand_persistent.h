@@ -18,6 +18,7 @@ namespace tl {
 //     }
 //
 // where `block` takes the place of the block's number: the axes are decoded from it (lower_tiles).
+// Groups that own tiles share them out among themselves (own_tiles.h).
 // The launch does all the work with any number of blocks. Elsewhere than on GPUs it stays as it is:
 // there a block is no more than a call.
 Status ExpandPersistent(Module& module, const Target& target);

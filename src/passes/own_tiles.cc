@@ -1,5 +1,6 @@
 #include "passes/own_tiles.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/algorithm/container.h"

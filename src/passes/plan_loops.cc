@@ -441,7 +441,7 @@ StatusOr<PlannedLoops> PlanLoops(Module& module, const Target& target, int64_t l
   std::string reason;
   TL_RETURN_IF_ERROR(PlanProducers(module, target, launch, facts, planned, reason));
   if (launch.owns != kNoId && !reason.empty() && absl::c_any_of(planned, ComesAsBoxes)) {
-    module.notes.resize(notes);
+    module.notes.resize(notes);  // what the first plan said
     TL_ASSIGN_OR_RETURN(planned, plan(false));
     module.notes.push_back(
         absl::StrCat("launch", At(launch.span), ": each group fills slots of its own: ", reason));

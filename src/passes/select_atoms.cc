@@ -258,10 +258,13 @@ class Selector : public StmtMapper {
     } else {
       absl::StrAppend(&note, "plain arithmetic (", WhyPlain(g), ")");
     }
+    absl::StrAppend(&note, ", ", g.warp_rows, " x ", g.warp_cols, " warps",
+                    g.swapped ? ", swapped" : "");
     const std::string_view faster = g.atom == kNoAtom ? "" : PermittingInPlace(g);
-    return absl::StrCat(note, ", ", g.warp_rows, " x ", g.warp_cols, " warps",
-                        g.swapped ? ", swapped" : "", faster.empty() ? "" : "; precision=", faster,
-                        faster.empty() ? "" : " would permit a faster one");
+    if (!faster.empty()) {
+      absl::StrAppend(&note, "; precision=", faster, " would permit a faster one");
+    }
+    return note;
   }
   // The precision that an instruction would take which reads the factors where they lie, and which
   // the program does not permit; "": none.

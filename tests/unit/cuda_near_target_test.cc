@@ -283,7 +283,7 @@ TEST(CudaTargets, MatrixInstructionsByArchitecture) {
     const Target t = *FindCudaTarget(name);
     EXPECT_TRUE(t.matrix_loads);
     EXPECT_EQ(t.async_copies, t.name != "sm_75");
-    const size_t of_four_warps = t.name == "sm_90a" ? 8 : 0;
+    const size_t of_four_warps = t.name == "sm_90a" ? 12 : 0;
     EXPECT_EQ(t.matrix_atoms.size(), of_four_warps + (t.name == "sm_75"    ? 2u
                                                       : ArchNumber(t) < 89 ? 9u
                                                                            : 13u));
@@ -294,7 +294,7 @@ TEST(CudaTargets, MatrixInstructionsByArchitecture) {
       EXPECT_THAT(std::string(CudaPrimitives()), HasSubstr(part));
     }
   }
-  EXPECT_EQ(all.size(), 15u + 8u);
+  EXPECT_EQ(all.size(), 15u + 12u);
 }
 
 // ---- with a compiler ----
