@@ -9,12 +9,14 @@
 namespace tl {
 namespace {
 
-// What happens to one reducer between its allocation and its `finish`.
+// What happens to one reducer between its allocation and its `finish`, and behind that.
 class Finder {
  public:
   Finder(const Module& module, BufferId reducer) : m_(module), reducer_(reducer) {}
 
   void Use(const Stmt& s) {
+    // Under a condition, or in a loop: it would be complete on some ways only.
+    if (Finishes(s)) possible_ = false;
     if (const Reduce* reduce = std::get_if<Reduce>(&s.node)) return Sum(*reduce);
     if (const Fill* fill = std::get_if<Fill>(&s.node)) {
       const FloatLit* value = As<FloatLit>(fill->value);
@@ -28,6 +30,17 @@ class Finder {
     }
     VisitRegions(s, [&](const Region& r, bool) { possible_ = possible_ && r.buffer != reducer_; });
     VisitStmtExprs(s, [&](const ExprRef& e) { possible_ = possible_ && !Reads(e); });
+  }
+
+  // Behind the `finish` it is complete, and neither added to nor finished once more.
+  void UseFinished(const Stmt& s) {
+    const Reduce* reduce = std::get_if<Reduce>(&s.node);
+    if (Finishes(s) || (reduce && reduce->dst.buffer == reducer_)) possible_ = false;
+  }
+
+  bool Finishes(const Stmt& s) const {
+    const Finish* finish = std::get_if<Finish>(&s.node);
+    return finish && finish->reducer == reducer_;
   }
 
   // The exchanges that complete it; none: each sum must be complete at once.
@@ -73,12 +86,12 @@ void FindIn(const Module& m, const Block& block, PartialSums& found) {
     const Alloc* alloc = As<Alloc>(block[i]);
     if (!alloc || !IsSum(m.buffer(alloc->buffer))) continue;
     Finder finder(m, alloc->buffer);
-    const auto finishes = [&](const StmtRef& s) {
-      return As<Finish>(s) && As<Finish>(s)->reducer == alloc->buffer;
-    };
     size_t end = i + 1;
-    for (; end < block.size() && !finishes(block[end]); ++end) {
+    for (; end < block.size() && !finder.Finishes(*block[end]); ++end) {
       VisitStmts({block[end]}, [&](const StmtRef& s) { finder.Use(*s); });
+    }
+    for (size_t behind = end + 1; behind < block.size(); ++behind) {
+      VisitStmts({block[behind]}, [&](const StmtRef& s) { finder.UseFinished(*s); });
     }
     const auto lanes = finder.lanes();
     if (end < block.size() && lanes) found[alloc->buffer] = *lanes;
