@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "passes/lowering.h"
+#include "passes/mbarriers.h"
 
 namespace tl {
 namespace {
@@ -69,13 +70,8 @@ Lowering::Ring MakeRing(Lowering& l, BufferId channel) {
   Lowering::Ring ring;
   ring.depth = l.buffer(channel).depth;
   const int64_t count = 2 * ring.depth, arrivals = l.team_size();
-  Buffer b;
-  b.name = absl::StrCat(l.buffer(channel).name, "_mbarriers");
-  b.scope = Scope::kShared;
-  b.role = BufferRole::kMbarriers;
-  b.dtype = DType::kI64;
-  b.extents = {count};
-  ring.mbarriers = l.module().AddBuffer(std::move(b));
+  ring.mbarriers =
+      AddMbarriers(l.module(), absl::StrCat(l.buffer(channel).name, "_mbarriers"), count, 0);
   AddSlots(l.module().buffers[channel]);
   l.AtStart([&] {
     l.Emit(Alloc{ring.mbarriers});

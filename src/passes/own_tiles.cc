@@ -6,6 +6,7 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "ir/visit.h"
+#include "passes/mbarriers.h"
 #include "passes/notes.h"
 
 namespace tl {
@@ -28,11 +29,9 @@ void SettleOwner(Module& module, const Target& target, Launch& launch) {
   if (launch.owner != Owner::kGroup) return;
   if (!target.simt) launch.groups = 1;
   if (launch.groups > target.max_groups) {
-    module.notes.push_back(absl::StrCat("launch", At(launch.span),
-                                        ": blocks of one group own the "
-                                        "tiles: a block of ",
-                                        target.name, " has barriers for groups up to ",
-                                        target.max_groups));
+    module.notes.push_back(
+        absl::StrCat("launch", At(launch.span), ": blocks of one group own the tiles: a block of ",
+                     target.name, " has barriers for groups up to ", target.max_groups));
     launch.groups = 1;
   }
   if (launch.groups == 1) launch.owner = Owner::kBlock;
@@ -61,14 +60,7 @@ bool IsOfOwner(const Launch& launch, const If& branch) {
 // ---- Turns
 
 OwnersTurns::OwnersTurns(Module& module, const Launch& launch, int warps) : groups_(launch.groups) {
-  Buffer b;
-  b.name = "turns";
-  b.scope = Scope::kShared;
-  b.role = BufferRole::kMbarriers;
-  b.dtype = DType::kI64;
-  b.extents = {groups_};
-  b.arrivals = warps;
-  barriers_ = module.AddBuffer(std::move(b));
+  barriers_ = AddMbarriers(module, "turns", groups_, warps);
   parity_ = module.AddVar("turn", ScalarType::kInt, VarRole::kMutable, launch.span);
   module.vars[parity_].dtype = DType::kU8;
 }

@@ -14,6 +14,7 @@
 #include "ir/visit.h"
 #include "passes/clusters.h"
 #include "passes/early_copies.h"
+#include "passes/mbarriers.h"
 #include "passes/own_tiles.h"
 #include "passes/pipeline_plan.h"
 #include "passes/plan_loops.h"
@@ -350,14 +351,8 @@ class LoopRewriter {
     free_ = NewMbarriers("_free", warps_ * ring_.blocks);
   }
   BufferId NewMbarriers(std::string_view name, int arrivals) {
-    Buffer b;
-    b.name = absl::StrCat(m_.buffer(ring_.tiles[0]).name, name);
-    b.scope = Scope::kShared;
-    b.role = BufferRole::kMbarriers;
-    b.dtype = DType::kI64;
-    b.extents = {ring_.depth};
-    b.arrivals = arrivals;
-    const BufferId id = m_.AddBuffer(std::move(b));
+    const BufferId id =
+        AddMbarriers(m_, absl::StrCat(m_.buffer(ring_.tiles[0]).name, name), ring_.depth, arrivals);
     at_start_.push_back(MakeStmt(Alloc{id}, stmt_->span));
     return id;
   }

@@ -260,24 +260,19 @@ class Selector : public StmtMapper {
     }
     absl::StrAppend(&note, ", ", g.warp_rows, " x ", g.warp_cols, " warps",
                     g.swapped ? ", swapped" : "");
-    const std::string_view faster = g.atom == kNoAtom ? "" : PermittingInPlace(g);
-    if (!faster.empty()) {
-      absl::StrAppend(&note, "; precision=", faster, " would permit a faster one");
+    if (g.atom != kNoAtom && AccumulatesFaster(g)) {
+      absl::StrAppend(&note, "; precision=fast_accum would permit a faster one");
     }
     return note;
   }
-  // The precision that an instruction would take which reads the factors where they lie, and which
-  // the program does not permit; "": none.
-  std::string_view PermittingInPlace(const Gemm& g) const {
-    for (GemmPrecision precision : {GemmPrecision::kTF32, GemmPrecision::kFastAccum}) {
-      Gemm rounded = g;
-      rounded.precision = precision;
-      const bool permits = absl::c_any_of(target_.matrix_atoms, [&](const MatrixAtom& atom) {
-        return atom.in_place() && !Permits(g, atom) && TakesTypes(m_, atom, rounded);
-      });
-      if (permits) return Name(precision);
-    }
-    return "";
+  // Would fast accumulation permit an instruction that reads the factors where they lie?
+  bool AccumulatesFaster(Gemm g) const {
+    if (g.precision != GemmPrecision::kExact) return false;
+    g.precision = GemmPrecision::kFastAccum;
+    return absl::c_any_of(target_.matrix_atoms, [&](const MatrixAtom& atom) {
+      return atom.narrow_sums && atom.in_place() && TakesTypes(m_, atom, g) &&
+             WhyNotInPlace(m_, divisors_, atom, g).empty();
+    });
   }
   std::string WhyPlain(const Gemm& g) const {
     if (!IsWholeFragment(m_, g.c)) return "the result is no whole fragment";

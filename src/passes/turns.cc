@@ -8,6 +8,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "ir/visit.h"
+#include "passes/mbarriers.h"
 #include "passes/notes.h"
 
 namespace tl {
@@ -61,6 +62,7 @@ class Planner : public StmtMapper {
   std::string_view WhyNot() const {
     if (launch_.groups == 1) return "the launch has one";
     if (!target_.simt || !target_.channels) return "there are no barriers in memory";
+    if (launch_.owns != kNoId) return "each has a tile of its own";
     if (in_group_) return "inside 'on' they may come by different numbers of times";
     return "";
   }
@@ -68,14 +70,7 @@ class Planner : public StmtMapper {
   BufferId Barriers() {
     if (barriers_ != kNoId) return barriers_;
     const int threads = launch_.threads > 0 ? launch_.threads : target_.default_threads;
-    Buffer b;
-    b.name = "turns";
-    b.scope = Scope::kShared;
-    b.role = BufferRole::kMbarriers;
-    b.dtype = DType::kI64;
-    b.extents = {launch_.groups};
-    b.arrivals = threads / target_.warp_size;
-    barriers_ = m_.AddBuffer(std::move(b));
+    barriers_ = AddMbarriers(m_, "turns", launch_.groups, threads / target_.warp_size);
     return barriers_;
   }
 

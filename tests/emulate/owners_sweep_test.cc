@@ -27,7 +27,7 @@ using testing::Values;
 const testing::CheckOptions kAllArrivals{
     .seeds = {1}, .arrivals = {Arrival::kRandom, Arrival::kEager, Arrival::kLazy}};
 
-// Every launch of a program that stays, if any, is given to groups.
+// Every launch of a program stays, and its tiles are given to groups.
 std::string WithOwners(const std::string& text) {
   const std::string attrs = " persistent groups=2 owner=group ";
   const std::regex own(R"( (persistent=\w+|(groups|owner)=if \w+ then \w+ else \w+))");

@@ -85,6 +85,14 @@ const std::vector<Choice>& Choices() {
   return choices;
 }
 
+// Nor does the report promise what the order of a factor forbids.
+TEST(Warpgroups, PromiseNothingThatTheyCannotTake) {
+  const Values values{{"t", "e4m3"}, {"tc", "f32"}, {"tb", "off"}};
+  const auto lowered = testing::LowerText(TableText("product"), values, *FindCudaTarget("sm_90a"));
+  ASSERT_TRUE(lowered.ok()) << lowered.status();
+  EXPECT_THAT(lowered->thread.notes, Not(Contains(HasSubstr("would permit a faster one"))));
+}
+
 TEST(Warpgroups, TakeWhatTheyCanAndSayWhyNot) {
   for (const Choice& c : Choices()) {
     SCOPED_TRACE(NameOf(c.program, c.values));
